@@ -98,7 +98,7 @@ func pagedCall(b *testing.B, catalogue *activities.Catalogue, task call.Task) *c
 	call := task.Call(book, step, call.Snapshot{}, func() float64 { return 0 })
 	result, err := activityNamed(b, catalogue, "http")(b.Context(), call.Next(time.Now()).Input)
 	require.NoError(b, err)
-	call.Attempted(interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, time.Now())
+	call.ApplyOutcome(interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, time.Now())
 	require.True(b, call.View().FetchesPage())
 	return call
 }

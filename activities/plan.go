@@ -35,7 +35,7 @@ func planPlaybook(ctx context.Context, c *Catalogue, in call.PlanInput) (interpr
 	defer heartbeat.KeepSending(ctx)()
 	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	script := in.Script
-	task := in.Task.With(script)
+	task := in.Task.WithScript(script)
 	checked := CheckPlaybook(c, interpreter.CheckInput{
 		Name: task.Name, Source: script.Source, Workload: task.Data.Workload, Files: script.Files,
 	})
@@ -90,7 +90,7 @@ func maskSteps(steps []interpreter.StepPlan, known *secrets.Masker) {
 			if sink.Table == nil {
 				continue
 			}
-			for _, ddl := range sink.Table.Changes() {
+			for _, ddl := range sink.Table.AllChanges() {
 				mask(&ddl.Statement)
 			}
 		}
@@ -155,7 +155,7 @@ func (s *stepPlanner) planStep(ctx context.Context) {
 	if len(elements) == 0 {
 		s.planOne(ctx, whole, nil)
 	}
-	for _, target := range whole.Config().Targets(s.now) {
+	for _, target := range whole.Config().SinkTargets(s.now) {
 		if slices.Contains(s.step.Sinks, target.Sink) {
 			s.planSink(ctx, target, nil, nil)
 		}
@@ -199,7 +199,7 @@ func (s *stepPlanner) planOne(ctx context.Context, of *call.Call, element *expre
 	} else {
 		written = s.driveCall(ctx, of, watermarks, isFirst)
 	}
-	for _, target := range of.Config().Targets(s.now) {
+	for _, target := range of.Config().SinkTargets(s.now) {
 		if s.step.Loop == nil || !slices.Contains(s.step.Sinks, target.Sink) {
 			planned := s.planSink(ctx, target, written, element)
 			if target.Sink == s.book.StateHome(s.step) {
@@ -361,6 +361,6 @@ func (s *stepPlanner) planBelow(ctx context.Context, of *call.Call, in interpret
 		Name: callee.Name, Source: callee.Source, Run: s.task.Run, Limits: s.task.Limits,
 		Data: interpreter.Data{Workload: workload, Vars: empty, Steps: empty},
 	}
-	task.Run.Playbook, task.Run.FullRefresh = book.Name, playbook.Within(s.step.Name, s.task.Run.FullRefresh)
+	task.Run.Playbook, task.Run.FullRefresh = book.Name, playbook.StripStepPrefix(s.step.Name, s.task.Run.FullRefresh)
 	s.planSteps(ctx, book, task, s.plan.Step+"/", s.depth+1)
 }

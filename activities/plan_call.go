@@ -27,7 +27,7 @@ func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *ex
 	}
 	plan := interpreter.StatePlan{State: s.book.StateName(s.step), KeptBy: "temporal", Type: section.Type, OnConflict: section.OnConflict}
 	if home := s.book.StateHome(s.step); home != nil {
-		for _, target := range of.Config().Targets(s.now) {
+		for _, target := range of.Config().SinkTargets(s.now) {
 			if target.Sink == home && target.Unknown != "" {
 				plan.KeptBy, plan.Problem = target.Input.Tool, "its location is unknown: "+target.Unknown
 				s.plan.States = append(s.plan.States, plan)
@@ -121,9 +121,9 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 func (s *stepPlanner) initialValue() expression.Value {
 	section := s.step.Incremental
 	scope := interpreter.NewScope(s.book, s.task.Run, s.task.Data)
-	initial, err := section.InitialIn(scope, expression.DecisionBudget(s.now))
-	if loop := s.step.Loop; err != nil || loop != nil && section.InitialTemplate.Names(loop.Element) {
-		return section.InitialShown()
+	initial, err := section.EvalInitial(scope, expression.DecisionBudget(s.now))
+	if loop := s.step.Loop; err != nil || loop != nil && section.InitialTemplate.UsesAny(loop.Element) {
+		return section.InitialText()
 	}
 	return initial.Value
 }
@@ -172,7 +172,7 @@ func (s *stepPlanner) driveCall(
 			}
 			of.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, s.now)
 		case call.DoWait:
-			of.Waited()
+			of.EndWait()
 		case call.DoFinish:
 			if first && command.Result.Failed() && s.plan.Problem == "" {
 				s.plan.Problem = command.Result.Error.Message
@@ -197,7 +197,7 @@ func (s *stepPlanner) answerClaim(of *call.Call, in interpreter.StateInput, kept
 		if in.Place == nil {
 			source = source.DigestIdentity()
 		}
-		refused := incremental.OfAnother(state, source)
+		refused := incremental.RefuseOtherSource(state, source)
 		if refused == nil && !in.Claim.Full {
 			refused = incremental.WithoutTables(state, *in.Claim)
 		}
@@ -249,7 +249,7 @@ func (s *stepPlanner) showAttempt(ctx context.Context, of *call.Call, in interpr
 		return false
 	}
 	s.plan.Sampled = true
-	of.Attempted(made.Outcome, s.now)
+	of.ApplyOutcome(made.Outcome, s.now)
 	return true
 }
 

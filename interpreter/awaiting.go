@@ -42,7 +42,7 @@ func (a *AwaitedDetails) Question() string {
 		return ""
 	}
 	var asked strings.Builder
-	for _, piece := range a.Approval.Pieces() {
+	for _, piece := range a.Approval.MessageParts() {
 		text := piece.Text
 		if piece.IsData {
 			text = source.ShortenMiddle(strings.Join(strings.Fields(source.ReadableText(text)), " "), shownValue)

@@ -186,7 +186,7 @@ func BenchmarkCall(b *testing.B) {
 					for i := range data {
 						data[i] = map[string]any{"id": page*rows + i}
 					}
-					machine.Attempted(interpreter.Outcome{Data: map[string]any{
+					machine.ApplyOutcome(interpreter.Outcome{Data: map[string]any{
 						"data": data, "paging": map[string]any{"page": page, "hasMore": page < 50},
 					}}, tables.Started)
 				}
@@ -214,7 +214,7 @@ func BenchmarkCollect(b *testing.B) {
 				})
 				for page := 1; page <= pages; page++ {
 					call.Next(tables.Started)
-					call.Attempted(interpreter.Outcome{Data: map[string]any{
+					call.ApplyOutcome(interpreter.Outcome{Data: map[string]any{
 						"data": []any{page}, "paging": map[string]any{"page": page, "hasMore": true},
 					}}, tables.Started)
 				}

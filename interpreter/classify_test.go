@@ -268,7 +268,7 @@ func TestKindsThatEndACall(t *testing.T) {
 			Sinks: sink.Sinks{Policies: step.Retry}, Random: func() float64 { return 0 },
 		})
 		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
-		machine.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable}}, tables.Started)
+		machine.ApplyOutcome(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable}}, tables.Started)
 		want := call.DoWait
 		if slices.Contains(final, kind) {
 			want = call.DoFinish

@@ -135,8 +135,8 @@ type EarlierAnswers struct {
 	Silent []string `json:"silent,omitempty"`
 }
 
-// Merge adds the work of an earlier run to that of later ones.
-func (r *EarlierAnswers) Merge(id string, kept EarlierWork) {
+// AddEarlier adds the work of an earlier run to that of later ones.
+func (r *EarlierAnswers) AddEarlier(id string, kept EarlierWork) {
 	if len(r.From) == 0 {
 		r.Run = kept.Run
 	}

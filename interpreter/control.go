@@ -100,9 +100,9 @@ func (h Hold) Wait(failure *ErrorObject) Wait {
 // IsZero makes encoding/json omit an empty Control.
 func (c Control) IsZero() bool { return c.Version == 0 }
 
-// Of returns the part of the control that concerns a step: whether it is paused, and its settings. Its size does
+// OfStep returns the part of the control that concerns a step: whether it is paused, and its settings. Its size does
 // not depend on other steps.
-func (c Control) Of(step string) Control {
+func (c Control) OfStep(step string) Control {
 	of := Control{Version: c.Version, Paused: c.Paused}
 	if _, alone := slices.BinarySearch(c.Steps, step); alone {
 		of.Steps = []string{step}
@@ -219,8 +219,8 @@ func (c *Control) TuneStep(step string, tuning Tuning) {
 	c.Version++
 }
 
-// Over returns a limit of the playbook, which may be nil, with its rate replaced by r, if r is not nil.
-func (r *Rate) Over(limit *ratelimit.Limit, in ToolInput) *ratelimit.Limit {
+// OverrideLimit returns a limit of the playbook, which may be nil, with its rate replaced by r, if r is not nil.
+func (r *Rate) OverrideLimit(limit *ratelimit.Limit, in ToolInput) *ratelimit.Limit {
 	if r == nil {
 		return limit
 	}

@@ -73,29 +73,29 @@ func TestTunings(t *testing.T) {
 
 	in := interpreter.ToolInput{Tool: "http", Auth: "api"}
 	rate := control.TuningOf("fetch").Rate
-	require.Equal(t, &ratelimit.Limit{Key: "http/api", Requests: 20, PerSeconds: 1}, rate.Over(nil, in))
+	require.Equal(t, &ratelimit.Limit{Key: "http/api", Requests: 20, PerSeconds: 1}, rate.OverrideLimit(nil, in))
 	limit := ratelimit.Limit{Key: "k", Playbook: "p", Requests: 1, PerSeconds: 2}
-	require.Equal(t, &ratelimit.Limit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.Over(&limit, in))
+	require.Equal(t, &ratelimit.Limit{Key: "k", Playbook: "p", Requests: 20, PerSeconds: 1}, rate.OverrideLimit(&limit, in))
 	require.Equal(t, 1, limit.Requests)
-	require.Equal(t, &limit, (*interpreter.Rate)(nil).Over(&limit, in))
+	require.Equal(t, &limit, (*interpreter.Rate)(nil).OverrideLimit(&limit, in))
 }
 
 // TestControlOfAStep: below a step nothing is known of the others.
 func TestControlOfAStep(t *testing.T) {
 	t.Parallel()
 	var control interpreter.Control
-	require.Equal(t, control, control.Of("fetch"))
+	require.Equal(t, control, control.OfStep("fetch"))
 	for _, step := range []string{"fetch", "load"} {
 		control.Pause(step)
 		control.TuneStep(step, interpreter.Tuning{MaxConcurrency: 5})
 		control.Record(interpreter.Said{By: "ada", Reason: "why"})
 	}
 	want := interpreter.Control{Version: 4, Steps: []string{"fetch"}, Tunings: map[string]interpreter.Tuning{"fetch": {MaxConcurrency: 5}}}
-	require.Equal(t, want, control.Of("fetch"))
-	require.Equal(t, want, want.Of("fetch"))
-	require.Equal(t, interpreter.Control{Version: 4}, control.Of("other"))
+	require.Equal(t, want, control.OfStep("fetch"))
+	require.Equal(t, want, want.OfStep("fetch"))
+	require.Equal(t, interpreter.Control{Version: 4}, control.OfStep("other"))
 	control.Pause("")
-	require.Equal(t, interpreter.Control{Version: 5, Paused: true}, control.Of("other"))
+	require.Equal(t, interpreter.Control{Version: 5, Paused: true}, control.OfStep("other"))
 }
 
 // TestControlIsBounded passes maxControl.

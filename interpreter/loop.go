@@ -404,9 +404,9 @@ func DeadLetterSink(step *playbook.Step) *playbook.Sink {
 	return step.Loop.DeadLetter
 }
 
-// Unwritten returns warnings about a failed iteration that its dead letter sink does not get, because it failed
+// UnwrittenWarnings returns warnings about a failed iteration that its dead letter sink does not get, because it failed
 // after, or without, its sinks.
-func Unwritten(step *playbook.Step) []string {
+func UnwrittenWarnings(step *playbook.Step) []string {
 	if DeadLetterSink(step) == nil {
 		return nil
 	}

@@ -18,9 +18,9 @@ type Parent struct {
 	Queue string `json:"queue,omitempty"`
 }
 
-// FilesOf returns the playbooks that a call of PlaybookTool needs, directly or through other playbooks; nil for
+// NeededFiles returns the playbooks that a call of PlaybookTool needs, directly or through other playbooks; nil for
 // none.
-func FilesOf(book *playbook.Playbook, action *playbook.Action, files map[string]string) map[string]string {
+func NeededFiles(book *playbook.Playbook, action *playbook.Action, files map[string]string) map[string]string {
 	if len(files) == 0 {
 		return nil
 	}
@@ -31,18 +31,18 @@ func FilesOf(book *playbook.Playbook, action *playbook.Action, files map[string]
 
 func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, found map[string]string) {
 	if inner := action.Inline; inner != nil {
-		for _, call := range inner.Callers() {
+		for _, call := range inner.PlaybookCalls() {
 			gatherPlaybooks(inner, call, files, found)
 		}
 		return
 	}
-	if name := action.Field(playbook.FieldName); name != nil && !name.Constant() {
+	if name := action.Field(playbook.FieldName); name != nil && !name.IsConstant() {
 		for _, file := range playbook.SortedKeys(files) { // which one it is becomes known when it is called
 			found[file] = files[file]
 		}
 		return
 	}
-	file, err := book.Called(action, expression.Text(literalValue(action.Field(playbook.FieldName))))
+	file, err := book.CalledFile(action, expression.Text(literalValue(action.Field(playbook.FieldName))))
 	text, known := files[file]
 	if _, seen := found[file]; err != nil || !known || seen {
 		return
@@ -52,7 +52,7 @@ func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, fo
 	if err != nil {
 		return // its run will report that
 	}
-	for _, call := range inner.Callers() {
+	for _, call := range inner.PlaybookCalls() {
 		gatherPlaybooks(inner, call, files, found)
 	}
 }

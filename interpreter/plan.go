@@ -126,24 +126,24 @@ type TablePlan struct {
 	Children []TablePlan `json:"children,omitempty"`
 }
 
-// Changes returns the statements that would change the table and its child tables.
-func (p *TablePlan) Changes() (all []*DDL) {
+// AllChanges returns the statements that would change the table and its child tables.
+func (p *TablePlan) AllChanges() (all []*DDL) {
 	for i := range p.DDL {
 		all = append(all, &p.DDL[i])
 	}
 	for i := range p.Children {
-		all = append(all, p.Children[i].Changes()...)
+		all = append(all, p.Children[i].AllChanges()...)
 	}
 	return all
 }
 
-// Each calls do for the plan of the table and for those of its child tables, until it fails.
-func (p TablePlan) Each(do func(TablePlan) error) error {
+// EachTable calls do for the plan of the table and for those of its child tables, until it fails.
+func (p TablePlan) EachTable(do func(TablePlan) error) error {
 	if err := do(p); err != nil {
 		return err
 	}
 	for _, child := range p.Children {
-		if err := child.Each(do); err != nil {
+		if err := child.EachTable(do); err != nil {
 			return err
 		}
 	}

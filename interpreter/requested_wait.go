@@ -21,7 +21,7 @@ func ReadWait(value any, headers map[string]string, now time.Time) (wait time.Du
 	text := strings.TrimSpace(expression.Text(value))
 	wait, readable := ratelimit.ParseWait(text, ratelimit.AnsweredAt(headers, now))
 	if !readable && text != "" {
-		return 0, fmt.Sprintf("retry_after is the text %s, expected %s", ratelimit.ShownWait(text), ratelimit.WaitForms)
+		return 0, fmt.Sprintf("retry_after is the text %s, expected %s", ratelimit.QuoteWait(text), ratelimit.WaitForms)
 	}
 	return wait, ""
 }

@@ -88,7 +88,7 @@ func (g *Graph) canReach(from, to string) bool {
 func (g *Graph) BeginRouting() Routing {
 	return Routing{
 		Visits:  map[string]int{},
-		Waiting: []Arrival{{Step: g.book.First().Name, From: -1}},
+		Waiting: []Arrival{{Step: g.book.FirstStep().Name, From: -1}},
 	}
 }
 
@@ -169,17 +169,17 @@ func (g *Graph) EndStep(routing *Routing, step *playbook.Step, arrivals []Arriva
 	routing.Waiting = append(routing.Waiting, arrivals...)
 }
 
-// Follow returns where a branch continues after a step. After a success: the first entry whose when is true,
+// NextSteps returns where a branch continues after a step. After a success: the first entry whose when is true,
 // otherwise all unconditional entries, otherwise `else`. After a failure only entries whose when uses `error`
 // count; handled says that one was true.
-func Follow(
+func NextSteps(
 	step *playbook.Step, failed bool, scope *Scope, budget *expression.Budget,
 ) (arrivals []Arrival, handled bool, err error) {
 	for _, route := range step.Next {
-		if route.When == nil || (failed && !route.When.Names("error")) {
+		if route.When == nil || (failed && !route.When.UsesAny("error")) {
 			continue
 		}
-		taken, err := route.When.Truth(scope, budget)
+		taken, err := route.When.EvalCondition(scope, budget)
 		if err != nil {
 			return nil, false, err
 		}

@@ -173,7 +173,7 @@ func (w *walk) end(name, data string) {
 	scope := interpreter.EndScope(interpreter.NewScope(w.book, tables.Run, interpreter.Data{
 		Workload: expression.Of(w.book.Workload), Steps: expression.Of(w.data),
 	}), start.Args, result)
-	arrivals, handled, err := interpreter.Follow(start.Step, result.Failed(), scope, tables.NewBudget())
+	arrivals, handled, err := interpreter.NextSteps(start.Step, result.Failed(), scope, tables.NewBudget())
 	fmt.Fprintf(&w.text, "end %s#%d", name, start.Visit)
 	if data != "null" {
 		w.text.WriteString(" " + data)

@@ -50,8 +50,8 @@ type TextPlace struct {
 	Column int `json:"column"`
 }
 
-// PlacesOf returns the places of the text of a node.
-func PlacesOf(node *playbook.Node) (places TextPlaces) {
+// TextPlacesOf returns the places of the text of a node.
+func TextPlacesOf(node *playbook.Node) (places TextPlaces) {
 	if node.File() == nil {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (p TextPlaces) At(offset int) (at source.Position) {
 
 // NewRowMap returns the mapping of args that are a template.
 func NewRowMap(args *playbook.Node) *RowField {
-	return &RowField{Name: "args", Template: args.Raw, Places: PlacesOf(args)}
+	return &RowField{Name: "args", Template: args.Raw, Places: TextPlacesOf(args)}
 }
 
 // NewRowFields returns the fields of a sink.
@@ -86,7 +86,7 @@ func NewRowFields(entries []*playbook.Entry) []RowField {
 		if entry.Value.Template == nil {
 			return RowField{Name: entry.Key, Value: expression.Of(entry.Value.Value)}
 		}
-		return RowField{Name: entry.Key, Template: entry.Value.Raw, Places: PlacesOf(entry.Value)}
+		return RowField{Name: entry.Key, Template: entry.Value.Raw, Places: TextPlacesOf(entry.Value)}
 	})
 }
 
@@ -101,9 +101,9 @@ type ShapedRows struct {
 // exclusive. It returns the notes of all parts in order, or the error of the first part that fails.
 type Parts func(rows int, part func(from, to int) ([]string, error)) ([]string, error)
 
-// Reshape applies the attempt's RowWork to its rows. The error says where an expression failed, or that a row is
+// ShapeRows applies the attempt's RowWork to its rows. The error says where an expression failed, or that a row is
 // not a map, or is that of parts.
-func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
+func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	shaped = ShapedRows{Args: in.Args, Result: in.Result}
 	from := in.Result
 	if in.Args != nil {
@@ -140,8 +140,8 @@ func (in ToolInput) Reshape(parts Parts) (shaped ShapedRows, err error) {
 	return shaped, nil
 }
 
-// InShape returns the attempt with the given rows in place of its own, and without RowWork.
-func (in ToolInput) InShape(of ShapedRows) ToolInput {
+// WithRows returns the attempt with the given rows in place of its own, and without RowWork.
+func (in ToolInput) WithRows(of ShapedRows) ToolInput {
 	in.Args, in.Result, in.Shape, in.Reshaped = of.Args, of.Result, nil, nil
 	return in
 }

@@ -33,7 +33,7 @@ func BenchmarkReshape(b *testing.B) {
 	}}
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := in.Reshape(whole)
+		_, err := in.ShapeRows(whole)
 		require.NoError(b, err)
 	}
 }
@@ -42,7 +42,7 @@ func BenchmarkReshape(b *testing.B) {
 func reshaped(t *testing.T, rows any, shape *interpreter.RowWork) (any, []string, string) {
 	t.Helper()
 	in := interpreter.ToolInput{Result: &expression.Value{Data: rows}, Shape: shape}
-	of, err := in.Reshape(whole)
+	of, err := in.ShapeRows(whole)
 	if err != nil {
 		return nil, nil, err.Error()
 	}
@@ -139,9 +139,9 @@ func TestReshapeKeepsRowsOfThePage(t *testing.T) {
 		Result: &expression.Value{Data: rows}, State: &incremental.StateWrite{Rows: &incremental.RowIdentity{}},
 		Shape: &interpreter.RowWork{Fields: []interpreter.RowField{{Name: "id", Template: "{{ 'x' ~ row.id }}"}}},
 	}
-	of, err := in.Reshape(whole)
+	of, err := in.ShapeRows(whole)
 	require.NoError(t, err)
-	in = in.InShape(of)
+	in = in.WithRows(of)
 	require.Equal(t, []any{row{"id": "x1"}}, in.Rows())
-	require.Equal(t, rows, in.Contributed())
+	require.Equal(t, rows, in.ContributedRows())
 }

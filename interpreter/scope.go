@@ -85,8 +85,8 @@ func (s *Scope) With(locals map[string]any) *Scope {
 	return &Scope{parent: s, locals: locals}
 }
 
-// Book returns the playbook of the scope.
-func (s *Scope) Book() *playbook.Playbook { return s.rootScope().book }
+// Playbook returns the playbook of the scope.
+func (s *Scope) Playbook() *playbook.Playbook { return s.rootScope().book }
 
 // Element returns the element of the iteration, nil outside a loop.
 func (s *Scope) Element() any { return s.rootScope().value }
@@ -124,7 +124,7 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 		return s.run.exprValue(), true
 	case playbook.PartitionWord:
 		if s.run.Partition != nil {
-			return s.run.Partition.Words(), true
+			return s.run.Partition.ExprValue(), true
 		}
 	case "_loop":
 		return s.loopValue(), s.position != nil

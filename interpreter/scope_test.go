@@ -167,7 +167,7 @@ func TestCollection(t *testing.T) {
 	t.Parallel()
 	book := tables.Decode(t, "workload: {n: 3}\nworkflow:\n  - {step: a, tool: http, url: http://x, loop: {collection: \"{{ n }}\"}}\n")
 	scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
-	_, err := interpreter.Collection(book.Steps[0].Loop, scope, tables.NewBudget())
+	_, err := interpreter.EvalCollection(book.Steps[0].Loop, scope, tables.NewBudget())
 	var place *playbook.EvalError
 	require.ErrorAs(t, err, &place)
 	require.Equal(t, "6:61", place.Pos.String())

@@ -17,8 +17,8 @@ import (
 // sealedKey is the only member of a sealed result: {"$sealed": "v1.…"}.
 const sealedKey = "$sealed"
 
-// Sealed returns the result of a secret step as runs store it. text is the encrypted result, made by the activity.
-func Sealed(text string) expression.Value { return expression.Of(map[string]any{sealedKey: text}) }
+// SealResult returns the result of a secret step as runs store it. text is the encrypted result, made by the activity.
+func SealResult(text string) expression.Value { return expression.Of(map[string]any{sealedKey: text}) }
 
 // SealedText returns the text of a sealed result, "" for every other value.
 func SealedText(v any) string {
@@ -97,9 +97,9 @@ func (s *Scope) SealedResult(step string) string {
 	return SealedText(expression.Member(expression.Member(s.rootScope().data.Steps.Data, step), "data"))
 }
 
-// Reveal returns the attempt with deferred values filled in. opened has the decrypted results by step; seen is
+// FillDeferred returns the attempt with deferred values filled in. opened has the decrypted results by step; seen is
 // called with each expression's value. Errors may contain parts of secrets.
-func (in ToolInput) Reveal(opened map[string]any, seen func(any)) (ToolInput, error) {
+func (in ToolInput) FillDeferred(opened map[string]any, seen func(any)) (ToolInput, error) {
 	work := in.Secret
 	fields := make(map[string]any, len(in.Fields))
 	for _, name := range playbook.SortedKeys(in.Fields) {
@@ -181,7 +181,7 @@ func (d DeferredExpression) readText(in ToolInput, statements map[statement.Dial
 // statementText returns the SQL statement whose parameters the attempt has: its own, or that of the source whose rows
 // it moves.
 func (in ToolInput) statementText() string {
-	if from, err := in.Nested(playbook.FieldFrom); err == nil && playbook.TraitsOf(in.Tool).Moves {
+	if from, err := in.NestedCall(playbook.FieldFrom); err == nil && playbook.TraitsOf(in.Tool).Moves {
 		in = from
 	}
 	return expression.Text(in.Fields[playbook.FieldStatement].Data)

@@ -23,9 +23,9 @@ const bulky = 2000
 // warningRoom is an upper bound for the size of a warning about removed data.
 const warningRoom = 200
 
-// Measure returns the encoded size of a value, and an error if it exceeds most; what describes the value in the
+// MeasureSize returns the encoded size of a value, and an error if it exceeds most; what describes the value in the
 // message.
-func Measure(v any, most int, what string) (int, *ErrorObject) {
+func MeasureSize(v any, most int, what string) (int, *ErrorObject) {
 	size := EncodedSize(v)
 	return size, CheckSize(size, most, what)
 }
@@ -47,7 +47,7 @@ func tooLarge(message string) *ErrorObject {
 func TooLargeResult(result CallResult, step *playbook.Step, message string) CallResult {
 	return CallResult{
 		Status: StatusError, Error: tooLarge(message), Meta: result.Meta,
-		Warnings: append(result.Warnings, Unwritten(step)...),
+		Warnings: append(result.Warnings, UnwrittenWarnings(step)...),
 	}
 }
 
@@ -113,7 +113,7 @@ func (e *ErrorObject) ShownError() *ErrorObject {
 // ShrinkResult reduces a call's result to most bytes. An error loses its large data; data that is too large becomes
 // a failure that says so. what describes the result in the message.
 func (r *CallResult) ShrinkResult(what string, most int) {
-	_, failure := Measure(r, most, what)
+	_, failure := MeasureSize(r, most, what)
 	if failure == nil {
 		return
 	}
@@ -136,7 +136,7 @@ func (l *LoopResult) Shrink(step string, most int) {
 	for i := range l.Errors {
 		l.Errors[i].Error = l.Errors[i].Error.ShrunkError()
 	}
-	_, failure := Measure(l, most, "the result of loop "+step)
+	_, failure := MeasureSize(l, most, "the result of loop "+step)
 	if failure == nil {
 		return
 	}

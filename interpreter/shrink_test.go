@@ -189,17 +189,17 @@ func TestShrunkDriven(t *testing.T) {
 	t.Parallel()
 	driven := call.Driven{State: &call.State{}, Outcome: &interpreter.Outcome{Data: "page"}}
 	size := interpreter.EncodedSize(call.DriveOutput{Calls: []call.Driven{driven}})
-	require.Equal(t, driven, driven.Shrunk(size))
-	require.Equal(t, call.Driven{State: driven.State}, driven.Shrunk(size-1))
+	require.Equal(t, driven, driven.WithinBytes(size))
+	require.Equal(t, call.Driven{State: driven.State}, driven.WithinBytes(size-1))
 	require.NotNil(t, driven.Outcome)
 }
 
 func TestMeasure(t *testing.T) {
 	t.Parallel()
-	size, failure := interpreter.Measure(bulk(98), 100, "the text")
+	size, failure := interpreter.MeasureSize(bulk(98), 100, "the text")
 	require.Equal(t, 100, size)
 	require.Nil(t, failure)
-	_, failure = interpreter.Measure(bulk(99), 100, "the text")
+	_, failure = interpreter.MeasureSize(bulk(99), 100, "the text")
 	require.Equal(t, &interpreter.ErrorObject{
 		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
 		Message: "the text has 101 bytes, more than the 100 that a payload may have; " +

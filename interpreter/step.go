@@ -45,8 +45,8 @@ func withKey(m any, key string, value any) map[string]any {
 	return copied
 }
 
-// Collection evaluates the collection of a loop; see Elements.
-func Collection(loop *playbook.Loop, scope *Scope, budget *expression.Budget) ([]any, error) {
+// EvalCollection evaluates the collection of a loop; see Elements.
+func EvalCollection(loop *playbook.Loop, scope *Scope, budget *expression.Budget) ([]any, error) {
 	value, err := loop.Collection.Render(scope, budget)
 	if err != nil {
 		return nil, err

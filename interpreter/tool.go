@@ -121,10 +121,10 @@ func (in ToolInput) Rows() []any {
 	return incremental.ContributedRows(v)
 }
 
-// Nested returns the call of a tool that is the value of a field, such as `from` of tool transfer. It has the
+// NestedCall returns the call of a tool that is the value of a field, such as `from` of tool transfer. It has the
 // attempt's parameters, which are those of `from`, the only such call with a statement. The error says that the
 // field is not a call.
-func (in ToolInput) Nested(field string) (ToolInput, error) {
+func (in ToolInput) NestedCall(field string) (ToolInput, error) {
 	fields, isMap := in.Fields[field].Data.(map[string]any)
 	name, isText := fields[playbook.FieldTool].(string)
 	if !isMap || !isText {
@@ -148,8 +148,8 @@ func (in ToolInput) Nested(field string) (ToolInput, error) {
 	return nested, nil
 }
 
-// Contributed returns the rows of the page that a sink writes, before its args are applied.
-func (in ToolInput) Contributed() []any {
+// ContributedRows returns the rows of the page that a sink writes, before its args are applied.
+func (in ToolInput) ContributedRows() []any {
 	if in.Args != nil && in.Result != nil {
 		return incremental.ContributedRows(in.Result.Data)
 	}
@@ -191,8 +191,8 @@ type ToolMeta struct {
 	Rows *Rows `json:"rows,omitempty"`
 }
 
-// Bodiless reports whether the response has no body.
-func (m ToolMeta) Bodiless() bool {
+// HasNoBody reports whether the response has no body.
+func (m ToolMeta) HasNoBody() bool {
 	return m.Status == http.StatusNoContent || m.Headers["content-length"] == "0"
 }
 
@@ -263,8 +263,8 @@ const (
 // (docs/concepts/attempts.md).
 const MaxDeliveries = 4
 
-// WorkerLost returns the failure of an attempt after MaxDeliveries.
-func WorkerLost() *ErrorObject {
+// WorkerLostError returns the failure of an attempt after MaxDeliveries.
+func WorkerLostError() *ErrorObject {
 	return &ErrorObject{
 		Kind: KindWorkerLost, Class: ClassRetryable,
 		Message: fmt.Sprintf("the attempt was dispatched %d times, and its worker was lost each time", MaxDeliveries),

@@ -68,7 +68,7 @@ const alone = "batch"
 
 // runBatch executes calls without their loop, or their run.
 func (s *stage) runBatch(input protocol.CallsInput) {
-	task, script := input.Task.Apart()
+	task, script := input.Task.SplitScript()
 	input.Task = task
 	s.env.ExecuteWorkflow(alone, input, script)
 }
@@ -78,7 +78,7 @@ func nextBatch(t *testing.T, next *workflow.ContinueAsNewError) (input protocol.
 	t.Helper()
 	var script call.Script
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input, &script))
-	input.Task = input.Task.With(script)
+	input.Task = input.Task.WithScript(script)
 	return input
 }
 

@@ -15,14 +15,14 @@ import (
 // never to the ID of another workflow.
 func TestIDWithin(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "run/fetch#1/7", protocol.IDWithin("run", "/fetch#1/7"))
+	require.Equal(t, "run/fetch#1/7", protocol.SuffixedID("run", "/fetch#1/7"))
 	suffix := "/" + strings.Repeat("s", 64) + "#1000/shard-99999-99999"
 	ids := map[string]bool{}
 	for _, letter := range []string{"a", "é", "語", "😀"} {
 		for length := 880; length <= protocol.MaxWorkflowID; length++ {
 			id := strings.Repeat(letter, length/len(letter))
 			for _, end := range []string{suffix, suffix + "0", ""} {
-				within := protocol.IDWithin(id, end)
+				within := protocol.SuffixedID(id, end)
 				require.LessOrEqual(t, len(within), protocol.MaxWorkflowID)
 				require.True(t, utf8.ValidString(within))
 				require.True(t, strings.HasSuffix(within, end))
@@ -36,7 +36,7 @@ func TestIDWithin(t *testing.T) {
 	unlike := map[string]string{}
 	for both := range ids {
 		id, end, _ := strings.Cut(both, "\x00")
-		within := protocol.IDWithin(id, end)
+		within := protocol.SuffixedID(id, end)
 		require.Empty(t, unlike[within], "two workflows have one ID")
 		unlike[within] = both
 	}

@@ -42,11 +42,11 @@ func TestTasksTravelWithTheirFiles(t *testing.T) {
 		Name: "a.yaml", Source: "source of a", Step: "each",
 		Nesting: &call.Nesting{Depth: 2, Files: map[string]string{"b.yaml": "source of b"}},
 	}
-	task, script := whole.Apart()
+	task, script := whole.SplitScript()
 	require.Equal(t, call.Nesting{Depth: 2}, *task.Nesting)
 	require.Empty(t, task.Source)
 	require.Equal(t, call.Script{Source: "source of a", Files: map[string]string{"b.yaml": "source of b"}}, script)
-	require.Equal(t, whole, task.With(script))
+	require.Equal(t, whole, task.WithScript(script))
 	require.Len(t, whole.Nesting.Files, 1, "what was taken apart stays whole")
 }
 

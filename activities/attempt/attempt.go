@@ -110,7 +110,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	if err := payloads.awaitStore(ctx, in); err != nil {
 		return err
 	}
-	limit := control.TuningOf(in.Step).Rate.Over(in.RateLimit, in)
+	limit := control.TuningOf(in.Step).Rate.OverrideLimit(in.RateLimit, in)
 	if limit == nil {
 		return nil
 	}

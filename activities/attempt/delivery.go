@@ -81,7 +81,7 @@ func (w DeliveryState) lostFailure(lost int) *interpreter.ErrorObject {
 	case lost > 0 && w.Acted > 0, lost+len(w.Received) >= mostReceived:
 		return interpreter.WorkersLost(len(w.Received) > 0)
 	case w.Acted >= interpreter.MaxDeliveries:
-		return interpreter.WorkerLost()
+		return interpreter.WorkerLostError()
 	}
 	return nil
 }

@@ -71,6 +71,6 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 	require.Len(t, arrivals, 14)
 
 	for i := limit.Requests; i < len(arrivals); i++ {
-		require.Greater(t, arrivals[i].Sub(arrivals[i-limit.Requests]), limit.Per(), "requests %d to %d", i-limit.Requests, i)
+		require.Greater(t, arrivals[i].Sub(arrivals[i-limit.Requests]), limit.Period(), "requests %d to %d", i-limit.Requests, i)
 	}
 }

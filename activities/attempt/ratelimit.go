@@ -139,7 +139,7 @@ func (p *pacer) isCrowded(ctx context.Context) bool {
 // acquireTurn waits for the permit of an attempt that has begun, and returns false if it cannot
 // be used. The error says that the attempt is not made.
 func (l *turnQueue) acquireTurn(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
-	for at := turn; !at.After(turn.Add(limit.Slack())); {
+	for at := turn; !at.After(turn.Add(limit.SlotTolerance())); {
 		if err := sleepUntil(ctx, at); err != nil {
 			b.resetBegin()
 			return false, err
@@ -162,14 +162,14 @@ func (l *turnQueue) useTurn(turn time.Time, limit ratelimit.Limit, b *beginning)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if late := turn.Add(limit.Slack()); now.After(late) || now.Before(l.pause) {
+	if late := turn.Add(limit.SlotTolerance()); now.After(late) || now.Before(l.pause) {
 		return late.Add(1), false
 	}
-	over := func(arrived *time.Time) bool { return now.Sub(*arrived) > limit.Per() }
+	over := func(arrived *time.Time) bool { return now.Sub(*arrived) > limit.Period() }
 	l.sends = slices.DeleteFunc(l.sends, over)
 	if n := len(l.sends) - limit.Requests; n >= 0 && n < len(l.sends) {
 		slices.SortFunc(l.sends, func(x, y *time.Time) int { return x.Compare(*y) })
-		return l.sends[n].Add(limit.Per() + 1), false
+		return l.sends[n].Add(limit.Period() + 1), false
 	}
 	if limit.Requests > mostSends {
 		return now, true

@@ -87,7 +87,7 @@ func (r RateLimits) Warnings(book *playbook.Playbook) []string {
 		}}
 		if limit, more := r.limitOf(in); more {
 			all = append(all, fmt.Sprintf("%s:%s: step %q requests %d per %s for %q; the worker's rate limit applies: %d per %s",
-				book.File.Name, asked.Pos, step.Name, asked.Requests, asked.Per, limit.Key, limit.Requests, limit.Per()))
+				book.File.Name, asked.Pos, step.Name, asked.Requests, asked.Per, limit.Key, limit.Requests, limit.Period()))
 		}
 	}
 	return all

@@ -153,7 +153,7 @@ func (r *Runner) Make(ctx context.Context, input interpreter.ToolInput) (Attempt
 		return Attempt{}, err
 	}
 	made := failedAttempt(object)
-	made.Turn = interpreter.TurnOf(application)
+	made.Turn = interpreter.SlotTurn(application)
 	return made, nil
 }
 

@@ -83,7 +83,7 @@ func (res Resources) sealResult(ctx context.Context, in interpreter.ToolInput, r
 		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: its secret result cannot be encrypted: %w", in.Step, err)
 	}
 	return interpreter.ToolResult{
-		Data: interpreter.Sealed(text),
+		Data: interpreter.SealResult(text),
 		Meta: interpreter.ToolMeta{Status: result.Meta.Status, RetryAfter: result.Meta.RetryAfter},
 	}, nil
 }
@@ -109,7 +109,7 @@ func (res Resources) revealSecrets(ctx context.Context, in interpreter.ToolInput
 	}
 	// Only answers of http are searched as they come.
 	tool.SecretsOf(ctx).InspectAll(in.Tool)
-	revealed, err := in.Reveal(opened, func(value any) { tool.SecretsOf(ctx).AddDerived(secretTexts(value), known) })
+	revealed, err := in.FillDeferred(opened, func(value any) { tool.SecretsOf(ctx).AddDerived(secretTexts(value), known) })
 	if err != nil {
 		return in, &tool.Error{
 			Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true,

@@ -45,13 +45,13 @@ func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.
 			Kind: interpreter.KindExpression, Class: interpreter.ClassFinal, Final: true, Message: "sink " + in.Place + ": " + err.Error(),
 		}
 	}
-	return in.InShape(rows), rows.Notes, nil
+	return in.WithRows(rows), rows.Notes, nil
 }
 
 // Reshape applies fields and exclude to the rows of an attempt, on several processors. The error is from
-// [interpreter.ToolInput.Reshape], or of ctx.
+// [interpreter.ToolInput.ShapeRows], or of ctx.
 func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error) {
-	return in.Reshape(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {
+	return in.ShapeRows(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {
 		return inParts(ctx, rows, part)
 	})
 }

@@ -47,7 +47,7 @@ type Calls struct {
 // that has to wait, or that has reached the bounds of one activity, is returned with its state.
 // Heartbeats record progress, so the worker that gets the next delivery continues from there.
 func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
-	in.Task = in.Task.With(script)
+	in.Task = in.Task.WithScript(script)
 	book, step, err := in.Task.Load()
 	if err != nil {
 		return call.DriveOutput{}, attempt.ApplicationError(&interpreter.ErrorObject{
@@ -152,7 +152,7 @@ func (d *driveRun) driveOutput() call.DriveOutput {
 	output := d.progress.progressOutput()
 	output.Budget = d.tally.budgetError()
 	for i, driven := range output.Calls {
-		output.Calls[i] = driven.Since(d.in.Calls[i].State)
+		output.Calls[i] = driven.WithoutKnown(d.in.Calls[i].State)
 	}
 	return output
 }

@@ -69,7 +69,7 @@ func (d *driveRun) restoreCalls(ctx context.Context) error {
 		if err := h.recallWrites(ctx); err != nil {
 			return err
 		}
-		h.mark = h.call.View().Mark()
+		h.mark = h.call.View().CurrentMark()
 		switch state := done.State; {
 		case state == nil, state.Written < h.call.View().Written: // what was written since is in a ledger alone
 		case done.Outcome != nil:
@@ -231,7 +231,7 @@ func (h *hostedCall) drivenState() call.Driven {
 
 // applyOutcome applies the outcome of an attempt of the call itself.
 func (h *hostedCall) applyOutcome(outcome interpreter.Outcome) {
-	if h.call.Attempted(outcome, h.clock.Now()); outcome.PutOff == nil {
+	if h.call.ApplyOutcome(outcome, h.clock.Now()); outcome.PutOff == nil {
 		h.sure, h.unlogged = false, true
 	}
 }
@@ -269,7 +269,7 @@ func (h *hostedCall) drivenUndecided() call.Driven {
 	if h.outcome == nil {
 		return h.drivenState()
 	}
-	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.Shrunk(h.host.Attempts.Resources.Payloads.MaxBytes)
+	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.WithinBytes(h.host.Attempts.Resources.Payloads.MaxBytes)
 }
 
 // drivenToEnd is the end of the call, without data that its loop does not keep.
@@ -365,7 +365,7 @@ func (s *hostedSink) makeWrite(ctx context.Context, input interpreter.ToolInput)
 	if made.Outcome.Failed() {
 		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.Now(), made.Outcome.Err, made.Turn)
 	}
-	s.sink.Attempted(made.Outcome, s.of.clock.Now())
+	s.sink.ApplyOutcome(made.Outcome, s.of.clock.Now())
 	s.of.logAttempt(s.sink)
 	return sinkOpen, nil
 }
@@ -384,13 +384,13 @@ func (s *hostedSink) finishSink(result interpreter.CallResult) sinkEnd {
 	}
 	s.of.call.SinkDone(result, s.of.clock.Now())
 	if s.of.sure {
-		s.of.mark = s.of.call.View().Mark()
+		s.of.mark = s.of.call.View().CurrentMark()
 	}
 	return sinkDone
 }
 
 func (s *hostedSink) leaveToWorkflow() sinkEnd {
-	s.of.call.SinkLeft(s.sink)
+	s.of.call.StoreSink(s.sink)
 	return sinkLeft
 }
 
@@ -408,7 +408,7 @@ func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput)
 		if err != nil {
 			return nil // the attempt fails with it
 		}
-		return preparer.Prepare(unprepared.InShape(rows))
+		return preparer.Prepare(unprepared.WithRows(rows))
 	})
 	go func() {
 		defer func() { _ = recover() }() // the write panics as well, where that is reported
@@ -421,7 +421,7 @@ func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput)
 // be too large. warnings are the warnings of the sink's call.
 func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
 	ledger, ok := h.host.Attempts.Tools[in.Tool].(tool.Ledger)
-	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().Fixed() {
+	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().HasFixedTarget() {
 		return nil
 	}
 	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.GivenRows(), h.clock.Now())
@@ -439,7 +439,7 @@ func (h *hostedCall) resumeFrom(noted []byte) error {
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
 	}
-	h.sure, h.mark = true, h.call.View().Mark()
+	h.sure, h.mark = true, h.call.View().CurrentMark()
 	return nil
 }
 
@@ -451,7 +451,7 @@ func (h *hostedCall) recallWrites(ctx context.Context) error {
 	}
 	written := h.call.View().Written
 	var notes []interpreter.LedgerEntry
-	for _, in := range h.call.View().Ledgers(h.clock.Now()) {
+	for _, in := range h.call.View().LedgerQueries(h.clock.Now()) {
 		found, err := Recall(ctx, h.host.Attempts, in)
 		if err != nil {
 			return h.deliverLater(ctx, in, err)
@@ -467,7 +467,7 @@ func (h *hostedCall) recallWrites(ctx context.Context) error {
 			return err
 		}
 	}
-	h.call.Recalled()
+	h.call.MarkRecalled()
 	if len(notes) > 0 {
 		h.call.SetNoted(h.notes)
 	}

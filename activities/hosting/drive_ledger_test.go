@@ -79,7 +79,7 @@ func TestDriveFollowsTheLedgerBehindAHeartbeat(t *testing.T) {
 			stale := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
 			now := time.Now()
 			stale.Next(now)
-			stale.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{"first 1"}}}, now)
+			stale.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{"first 1"}}}, now)
 			stale.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, now)
 			state := stale.View().Snapshot()
 			state.Attempts = 9

@@ -173,7 +173,7 @@ func turning(t *testing.T, then string, first any) call.DriveInput {
 	require.NoError(t, err)
 	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
 	call.Next(time.Now())
-	call.Attempted(interpreter.Outcome{Data: first}, time.Now())
+	call.ApplyOutcome(interpreter.Outcome{Data: first}, time.Now())
 	require.True(t, call.View().FetchesPage())
 	in.Calls[0].State = call.View().SnapshotFor(true)
 	return in
@@ -218,7 +218,7 @@ func (s *stageOf) background(ctx context.Context) {
 func (s *stageOf) tryDrive(in call.DriveInput) (call.DriveOutput, error) {
 	s.t.Helper()
 	var output call.DriveOutput
-	task, script := in.Task.Apart()
+	task, script := in.Task.SplitScript()
 	in.Task = task
 	value, err := s.env.ExecuteActivity(call.DriveActivity, in, script)
 	if err != nil {

@@ -65,7 +65,7 @@ func notedBy(in call.ForgetInput) []*notedPlace {
 	places := map[string]*notedPlace{}
 	for _, carried := range in.Calls {
 		call := in.Task.Call(book, step, carried, rand.Float64)
-		for _, input := range call.View().Ledgers(time.Now()) {
+		for _, input := range call.View().LedgerQueries(time.Now()) {
 			key, err := json.Marshal([]any{input.Tool, input.Auth, input.Fields})
 			if err != nil {
 				continue

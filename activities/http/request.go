@@ -121,7 +121,7 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	content, contentType, err := request.Body(in.Fields["body"].Data, form)
+	content, contentType, err := request.EncodeBody(in.Fields["body"].Data, form)
 	if err != nil {
 		return nil, "", tool.ConfigErrorf("step %q: %w", in.Step, err)
 	}
@@ -136,7 +136,7 @@ func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		values, err := request.Texts(headers[name], "headers."+name)
+		values, err := request.ParamTexts(headers[name], "headers."+name)
 		if err != nil {
 			return tool.ConfigErrorf("step %q: %w", in.Step, err)
 		}

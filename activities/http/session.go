@@ -71,7 +71,7 @@ func (l *sessionLogin) issue(ctx context.Context) (accessToken, error) {
 
 func (l *sessionLogin) logIn(ctx context.Context) (accessToken, error) {
 	login := l.session.Login
-	content, contentType, err := request.Body(login.Body, login.Form)
+	content, contentType, err := request.EncodeBody(login.Body, login.Form)
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -139,7 +139,7 @@ func (l *sessionLogin) logOut(ctx context.Context, token accessToken) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be made: %w", where, err)
 	}
-	content, contentType, err := request.Body(filled.Body, filled.Form)
+	content, contentType, err := request.EncodeBody(filled.Body, filled.Form)
 	if err != nil {
 		return fmt.Errorf("%s cannot be made: %w", where, err)
 	}

@@ -217,7 +217,7 @@ func findDeadlock(ctx context.Context, id string) (queue.Victim, error) {
 	if !slices.EqualFunc(before, waits, queue.Deadlock.Equal) {
 		return none, nil
 	}
-	victim, in := queue.VictimOf(waits, queues)
+	victim, in := queue.ChooseVictim(waits, queues)
 	if in != id {
 		return none, nil
 	}

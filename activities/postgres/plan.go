@@ -20,7 +20,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err != nil {
 				return err
 			}
-			return plan.Each(func(plan interpreter.TablePlan) error {
+			return plan.EachTable(func(plan interpreter.TablePlan) error {
 				name, err := sqltool.NameOf(plan.Name)
 				switch {
 				case err != nil:

@@ -199,7 +199,7 @@ func (r *report) toError() error {
 func (r *report) requestWait(e *tool.Error) {
 	wait, readable := ratelimit.ParseWait(*r.RetryAfter, time.Now())
 	if !readable {
-		e.Message += fmt.Sprintf("; retry_after is %s, and must be %s", ratelimit.ShownWait(*r.RetryAfter), ratelimit.WaitForms)
+		e.Message += fmt.Sprintf("; retry_after is %s, and must be %s", ratelimit.QuoteWait(*r.RetryAfter), ratelimit.WaitForms)
 		return
 	}
 	if e.Class = interpreter.ClassRateLimited; wait > 0 {

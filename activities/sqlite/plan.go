@@ -32,7 +32,7 @@ func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpr
 		if plan, err = sqltool.Plan(ctx, table, in); err != nil {
 			return err
 		}
-		return plan.Each(func(plan interpreter.TablePlan) error { return table.checkUnique(ctx, plan) })
+		return plan.EachTable(func(plan interpreter.TablePlan) error { return table.checkUnique(ctx, plan) })
 	}
 	if fileExists(path) {
 		err = t.readOnly(ctx, path, query)

@@ -24,7 +24,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	if w.State == nil || w.State.Rows == nil || w.upsert {
 		return nil
 	}
-	pages, paired := w.pairedWith(in.Contributed())
+	pages, paired := w.pairedWith(in.ContributedRows())
 	if !paired {
 		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page, so it is unknown which of them are read again. "+
 			"Write one row for each in the same order, drop some and keep the others unchanged (`args: \"{{ filter(result, …) }}\"`), or use mode upsert",

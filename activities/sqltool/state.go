@@ -543,7 +543,7 @@ func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 		return err
 	}
 	why := "it has been set or forgotten since this call claimed it"
-	switch standing := state.StandingOf(*w); {
+	switch standing := state.CompareWrite(*w); {
 	case !found || standing == incremental.StandingSet:
 	case standing == incremental.StandingSameRun:
 		why = "another iteration of this run claimed it later: two elements of the loop share this state. Remove duplicate elements, " +

@@ -317,7 +317,7 @@ func (m *move) batchInput(ctx context.Context, rows []any) (in interpreter.ToolI
 		}
 		return in, nil, err
 	}
-	return in.InShape(shaped), shaped.Notes, nil
+	return in.WithRows(shaped), shaped.Notes, nil
 }
 
 // enterBatch writes rows and records in the same transaction the position in the file after them.

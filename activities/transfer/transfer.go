@@ -153,11 +153,11 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 
 // newMove reads what an attempt is to do.
 func (t *Tool) newMove(in interpreter.ToolInput) (*move, error) {
-	from, err := in.Nested(playbook.FieldFrom)
+	from, err := in.NestedCall(playbook.FieldFrom)
 	if err != nil {
 		return nil, tool.ConfigErrorf("%w", err)
 	}
-	to, err := in.Nested(playbook.FieldTo)
+	to, err := in.NestedCall(playbook.FieldTo)
 	if err != nil {
 		return nil, tool.ConfigErrorf("%w", err)
 	}

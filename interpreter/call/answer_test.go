@@ -22,7 +22,7 @@ func awaited(t *testing.T, step string) *call.Call {
 	c := &callCase{visit: 1, body: "workflow:\n  - step: ask\n" + step}
 	machine := c.call(t)
 	require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
-	machine.Attempted(interpreter.Outcome{}, tables.Started)
+	machine.ApplyOutcome(interpreter.Outcome{}, tables.Started)
 	require.NotNil(t, machine.View().Awaited)
 	return machine
 }
@@ -40,9 +40,9 @@ func TestNoFailureWhileAwaited(t *testing.T) {
 	call.AcceptAnswer(interpreter.Answer{Verb: interpreter.AnswerFail, Message: "no"}, tables.Started)
 	_ = call.ApplyAnswer(tables.Started)
 	require.NotNil(t, call.View().FailedAttempt())
-	call.Waited()
+	call.EndWait()
 	call.Next(tables.Started)
-	call.Attempted(interpreter.Outcome{}, tables.Started)
+	call.ApplyOutcome(interpreter.Outcome{}, tables.Started)
 	require.NotNil(t, call.View().Awaited)
 	require.Nil(t, call.View().FailedAttempt())
 }
@@ -51,11 +51,11 @@ func TestNoFailureWhileAwaited(t *testing.T) {
 func TestCancelHasItsOwnKey(t *testing.T) {
 	t.Parallel()
 	call := awaited(t, webhook)
-	input, told := call.View().Cancels(tables.Started)
+	input, told := call.View().CancelRequest(tables.Started)
 	require.True(t, told)
 	require.Equal(t, "on_cancel", input.Sends)
 	require.Equal(t, input.AttemptKey+":on_cancel", input.IdempotencyKey)
-	_, told = awaited(t, approval).View().Cancels(tables.Started)
+	_, told = awaited(t, approval).View().CancelRequest(tables.Started)
 	require.False(t, told)
 }
 
@@ -143,7 +143,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 						outcomes[command.Input.Attempt] = append(outcomes[command.Input.Attempt], "not sent")
 					}
 				}
-				machine.Attempted(outcome, now)
+				machine.ApplyOutcome(outcome, now)
 				require.Equal(t, answered, machine.View().HasAnswer(), "seed %d", seed)
 			case call.DoAwait:
 				say(false)
@@ -157,7 +157,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 			case call.DoWait:
 				say(false)
 				now = now.Add(command.Wait.Delay)
-				machine.Waited()
+				machine.EndWait()
 			default:
 				require.Fail(t, "it asks for something else")
 			}
@@ -190,9 +190,9 @@ func TestPagesWithoutABody(t *testing.T) {
 		machine := c.call(t)
 		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
 		first := map[string]any{"rows": []any{1}, "next": "a"}
-		machine.Attempted(interpreter.Outcome{Data: first, Meta: interpreter.ToolMeta{Status: 200}}, tables.Started)
+		machine.ApplyOutcome(interpreter.Outcome{Data: first, Meta: interpreter.ToolMeta{Status: 200}}, tables.Started)
 		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
-		machine.Attempted(interpreter.Outcome{Meta: interpreter.ToolMeta{Status: status, Headers: map[string]string{"content-length": "0"}}}, tables.Started)
+		machine.ApplyOutcome(interpreter.Outcome{Meta: interpreter.ToolMeta{Status: status, Headers: map[string]string{"content-length": "0"}}}, tables.Started)
 		ended := machine.Next(tables.Started).Result
 		require.Equal(t, []any{1}, ended.Data.Data)
 		require.Equal(t, interpreter.StatusSuccess, ended.Status)

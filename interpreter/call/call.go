@@ -17,7 +17,7 @@ import (
 // Call is the machine behind every call of a tool: from the first attempt to
 // the final outcome, sinks included (docs/concepts/attempts.md). It decides
 // and never acts: Next says what its host has to do, and the host reports back with
-// Attempted, Waited or SinkDone (report.go). Every host drives the same machine. All of
+// ApplyOutcome, EndWait or SinkDone (report.go). Every host drives the same machine. All of
 // its progress is in its State, which no other package writes; the next command is the head
 // of State.Todo. A host reads a View, and keeps a Snapshot, from which Load continues.
 type Call struct {
@@ -123,12 +123,12 @@ func (c *Call) Next(now time.Time) Command {
 	}
 	switch head := c.state.nextTodo(); {
 	case head.Attempt != nil:
-		input, err := c.requests.Input(&c.state.Requests, c.newReader().requestMoment(), now)
+		input, err := c.requests.AttemptInput(&c.state.Requests, c.newReader().requestMoment(), now)
 		if err != nil {
-			c.failBy(c.config.Where(), err, now)
+			c.failBy(c.config.CallPlace(), err, now)
 			return c.Next(now)
 		}
-		if err := c.newReader().peopleQuestion().Fault(); err != nil {
+		if err := c.newReader().peopleQuestion().ApprovalError(); err != nil {
 			c.decideAttempt(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: err.Error()}}, now)
 			return c.Next(now)
 		}

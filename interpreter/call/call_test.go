@@ -203,7 +203,7 @@ func (c *callCase) play(t *testing.T, kind hostKind) string {
 func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallResult {
 	machine := fresh()
 	sure := h.json(*machine.State())
-	mark := machine.View().Mark()
+	mark := machine.View().CurrentMark()
 	h.answers("before ", machine, false, indent)
 	for {
 		h.rounds++
@@ -214,7 +214,7 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 		switch command.Kind {
 		case call.DoAttempt:
 			require.Equal(h.t, h.json(command.Input), h.json(machine.Next(h.now).Input), "asked twice the command differs")
-			machine.Attempted(h.attempt(machine, command.Input, indent), h.now)
+			machine.ApplyOutcome(h.attempt(machine, command.Input, indent), h.now)
 		case call.DoAwait:
 			h.await(machine, command.Await, indent)
 		case call.DoHold:
@@ -228,7 +228,7 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 			}
 			fmt.Fprintf(&h.text, "%swait %s (%s): %s\n", indent, command.Wait.Delay, command.Wait.Reason, command.Wait.Summary)
 			h.now = h.now.Add(command.Wait.Delay)
-			machine.Waited()
+			machine.EndWait()
 		case call.DoSink:
 			result := h.drive(func() *call.Call {
 				return h.carry(machine, fresh).Next(h.now).Sink
@@ -238,10 +238,10 @@ func (h *host) drive(fresh func() *call.Call, indent string) interpreter.CallRes
 			} else {
 				machine.SinkDone(result, h.now)
 			}
-			sure, mark = h.json(*machine.State()), machine.View().Mark()
+			sure, mark = h.json(*machine.State()), machine.View().CurrentMark()
 		case call.DoState:
 			h.answerState(machine, command.State, indent)
-			sure, mark = h.json(*machine.State()), machine.View().Mark() // it is claimed again by whoever takes the call up
+			sure, mark = h.json(*machine.State()), machine.View().CurrentMark() // it is claimed again by whoever takes the call up
 		case call.DoFinish:
 			h.answers("", machine, false, indent)
 			return command.Result
@@ -324,7 +324,7 @@ func (h *host) people(call *call.Call, indent string) bool {
 	fmt.Fprintf(&h.text, "%s%s\n", indent, said)
 	switch verb, reason, _ := strings.Cut(said, " "); verb {
 	case "resume":
-		call.Waited()
+		call.EndWait()
 	case "retry-now":
 		call.Settle(interpreter.Settlement{}, h.now)
 	case "skip":
@@ -378,7 +378,7 @@ func (h *host) attempt(call *call.Call, input interpreter.ToolInput, indent stri
 	require.Equal(h.t, tables.Run.RunID, input.RunID, "every attempt tells its run")
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
-	if request := call.View().Request; call.View().Traits().Awaits && !request.Sends() {
+	if request := call.View().Request; call.View().Traits().Awaits && !request.SendsRequest() {
 		return interpreter.Outcome{}
 	}
 	h.answers("", call, true, indent)

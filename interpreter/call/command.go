@@ -20,10 +20,10 @@ type commandKind int
 
 // The kinds of commands. Each names the method with which the host reports back.
 const (
-	DoAttempt commandKind = iota // run the tool once, then Attempted
+	DoAttempt commandKind = iota // run the tool once, then ApplyOutcome
 	DoAwait                      // wait until HasAnswer or until the deadline, then ApplyAnswer
-	DoWait                       // wait durably, then Waited
-	DoHold                       // wait until a person resumes the call, then Settle or Waited
+	DoWait                       // wait durably, then EndWait
+	DoHold                       // wait until a person resumes the call, then Settle or EndWait
 	DoSink                       // run the sink's call to its end, then SinkDone
 	DoState                      // carry out StateInput, for example claim the state of the step, then StateAnswered or StateFailed
 	DoFinish                     // the call has ended
@@ -57,7 +57,7 @@ func (v View) DueWait(now time.Time) *interpreter.Wait {
 
 // beginsToRead returns the sinks whose tables must record that the call begins to read.
 func (r reader) beginsToRead(now time.Time) []interpreter.ToolInput {
-	return r.stagingRound().Begins(&r.config.Sinks, now)
+	return r.stagingRound().BeginInputs(&r.config.Sinks, now)
 }
 
 // stateRequest returns the request to claim or move the state of the step, or to record the begin of reading.
@@ -68,7 +68,7 @@ func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpret
 	if pending.Move != nil {
 		return r.keeps.Move(r.state.Watermark, pending.Move, now)
 	}
-	about := r.keeps.About(r.requests.Action(), r.requests.Keyed(r.requestMoment()), now)
+	about := r.keeps.SourceOf(r.requests.Action(), r.requests.KeyedScope(r.requestMoment()), now)
 	return r.keeps.Claim(pending, r.ledgerKey(), about, now)
 }
 
@@ -91,10 +91,10 @@ func (r reader) sinkCall(due pendingSink) *Call {
 		result = nil
 	}
 	config.Scope, config.Args, config.After, config.DeadLetter = scope, nil, nil, nil
-	chosen := r.config.Chosen(due.Choice)
+	chosen := r.config.SinkOf(due.Choice)
 	call := newSink(config, chosen, request.SinkWrite{
 		Page: max(r.state.Successes, 1), Result: result, EveryRound: due.DeadLetter,
-		State: r.sinkWrite(due.Choice), Claim: r.requestMoment().Claim, Staging: r.stagingRound().Staging(chosen, due.Do),
+		State: r.sinkWrite(due.Choice), Claim: r.requestMoment().Claim, Staging: r.stagingRound().StagingOf(chosen, due.Do),
 	})
 	call.Load(due.State)
 	return call
@@ -109,7 +109,7 @@ func (r reader) sinkWrite(choice sink.Choice) *incremental.StateWrite {
 	if next := r.state.Todo[1:]; len(next) > 0 && next[0].State != nil {
 		move = next[0].State.Move
 	}
-	return r.keeps.Write(r.state.Watermark, r.config.Chosen(choice), move, r.state.lastTodo().End != nil, r.state.StartedAt)
+	return r.keeps.Write(r.state.Watermark, r.config.SinkOf(choice), move, r.state.lastTodo().End != nil, r.state.StartedAt)
 }
 
 // newSink builds the call of a sink. config is the configuration of the call or step that the sink belongs to, with

@@ -143,7 +143,7 @@ func (c *Config) childPlaybook(action *playbook.Action, files map[string]string)
 	if node := action.Field(playbook.FieldName); node != nil && node.Template == nil {
 		name = expression.Text(node.Value)
 	}
-	file, err := c.Book.Called(action, name)
+	file, err := c.Book.CalledFile(action, name)
 	if err != nil || files[file] == "" {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (c *Config) childPlaybook(action *playbook.Action, files map[string]string)
 // certainSteps returns the steps that every successful run reaches, whatever their outcomes, and whose own failure
 // fails the run.
 func certainSteps(book *playbook.Playbook) (certain []*playbook.Step) {
-	ahead := []*playbook.Step{book.First()}
+	ahead := []*playbook.Step{book.FirstStep()}
 	for len(ahead) > 0 {
 		step := ahead[0]
 		ahead = ahead[1:]
@@ -184,5 +184,5 @@ func routesByCondition(step *playbook.Step) bool {
 
 // handlesFailure reports whether a route of a step may continue after its failure.
 func handlesFailure(step *playbook.Step) bool {
-	return slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return route.When != nil && route.When.Names("error") })
+	return slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return route.When != nil && route.When.UsesAny("error") })
 }

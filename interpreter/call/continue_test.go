@@ -66,7 +66,7 @@ func TestPrint(t *testing.T) {
 		}}
 		book, found, err := task.Load()
 		require.NoError(t, err)
-		return task.Call(book, found, call.Snapshot{}, nil).Config().Print(at)
+		return task.Call(book, found, call.Snapshot{}, nil).Config().RequestDigest(at)
 	}
 	first := print(printed, "fetch", interpreter.RunInfo{RunID: "a"}, 1, at)
 	require.NotEmpty(t, first)
@@ -106,7 +106,7 @@ func TestReadsOnly(t *testing.T) {
 	} {
 		book, err := interpreter.Load("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nworkload: {m: GET}\nworkflow:\n  - "+steps+"\n")
 		require.NoError(t, err, steps)
-		require.Equal(t, want, call.ReadsOnly(book, book.Steps[0]), steps)
+		require.Equal(t, want, call.IsReadOnly(book, book.Steps[0]), steps)
 	}
 }
 
@@ -117,11 +117,11 @@ func TestRecalledMerge(t *testing.T) {
 		return interpreter.EarlierStep{Step: step, Visit: 1, From: from}
 	}
 	var found interpreter.EarlierAnswers
-	found.Merge("second", interpreter.EarlierWork{
+	found.AddEarlier("second", interpreter.EarlierWork{
 		Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.EarlierStep{kept("a", "second")},
 		Loops: []interpreter.EarlierLoop{{Step: "l", Visit: 1, Runs: []string{"second/l#1"}}},
 	})
-	found.Merge("first", interpreter.EarlierWork{
+	found.AddEarlier("first", interpreter.EarlierWork{
 		Run: interpreter.RunInfo{RunID: "0"}, Steps: []interpreter.EarlierStep{kept("a", "first"), kept("b", "first")}, Wrote: true,
 		Loops: []interpreter.EarlierLoop{{Step: "l", Visit: 1, Runs: []string{"first/l#1"}}},
 	})

@@ -36,9 +36,9 @@ func (c *Call) startCall(now time.Time) {
 		c.beginRequest(now)
 		return
 	}
-	unclaimed, err := c.keeps.Unclaimed(now)
+	unclaimed, err := c.keeps.PendingClaim(now)
 	if err != nil {
-		c.failBy(c.config.Where(), err, now)
+		c.failBy(c.config.CallPlace(), err, now)
 		return
 	}
 	c.state.Todo = []Todo{{State: unclaimed}}
@@ -46,9 +46,9 @@ func (c *Call) startCall(now time.Time) {
 
 // beginRequest renders the first request and makes its attempt the next thing to do.
 func (c *Call) beginRequest(now time.Time) {
-	notes, err := c.requests.First(&c.state.Requests, c.newReader().requestMoment(), now)
+	notes, err := c.requests.StartRequest(&c.state.Requests, c.newReader().requestMoment(), now)
 	if err != nil {
-		c.failBy(c.config.Where(), err, now)
+		c.failBy(c.config.CallPlace(), err, now)
 		return
 	}
 	c.warnOf(notes)
@@ -58,7 +58,7 @@ func (c *Call) beginRequest(now time.Time) {
 // warnOf adds the warnings of expressions to those of the result, each once.
 func (c *Call) warnOf(notes []string) {
 	for _, text := range notes {
-		c.state.warnOnce(c.config.Where() + ": " + text)
+		c.state.warnOnce(c.config.CallPlace() + ": " + text)
 	}
 }
 
@@ -82,7 +82,7 @@ func (c *Call) ruleOnOutcome(outcome interpreter.Outcome, now time.Time) {
 	conditions := &callConditions{reader: c.newReader(), explain: c.explain, budget: budget, now: now}
 	decision, err := retry.Decide(c.config.Policies, outcome, &c.state.Counters, conditions, now, c.config.Random)
 	if err != nil {
-		c.failBy(c.config.Where(), err, now)
+		c.failBy(c.config.CallPlace(), err, now)
 		return
 	}
 	c.warnOf(budget.Notes())
@@ -125,7 +125,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 func (c *Call) refuseAnswer(d ruling, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.newReader(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)
-	message := fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.config.Where(), d.Policy, c.config.policySource(d.Policy))
+	message := fmt.Sprintf("%s: policy %d%s treats the response as a failure", c.config.CallPlace(), d.Policy, c.config.policySource(d.Policy))
 	failure, err := c.config.answerFailure(d, scope, answer, message)
 	if err != nil {
 		c.failBy(c.config.whereThen(d.Policy), err, d.now)
@@ -166,11 +166,11 @@ func (c *Call) afterFailure(d ruling) {
 		// The failure is ignored or turned into a success; the warning still mentions it.
 		d.Why += "; " + c.state.Last.Error.Message
 		// If the request of a further page fails and that is ignored, the pages end there.
-		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil && !c.state.Watermark.InSlices()
+		c.state.Incomplete = d.Ruling != retry.RulingIgnores || c.state.PagedBy == nil && !c.state.Watermark.ReadsSlices()
 		result := c.newReader().newResults().successResult(d)
 		c.state.Last.Error = nil
 		if d.Ruling == retry.RulingIgnores {
-			c.state.Pages.Match(d.Policy) // what it matched is an answer
+			c.state.Pages.RecordMatches(d.Policy) // what it matched is an answer
 		}
 		c.planEnd(result)
 	default:
@@ -182,9 +182,9 @@ func (c *Call) afterFailure(d ruling) {
 		}
 		if d.Cut != "" {
 			failure.Message += " (" + d.Cut + ")"
-			c.state.addWarnings(c.config.Where() + ": " + d.Cut)
+			c.state.addWarnings(c.config.CallPlace() + ": " + d.Cut)
 		}
-		if failure.Exhausted && c.config.Policies[d.Policy-1].OfTables() {
+		if failure.Exhausted && c.config.Policies[d.Policy-1].IsTableRetry() {
 			failure.Message += fmt.Sprintf(" (given up after %s: %s; to change that, add retry to the sink)", source.Count(c.state.Attempts, "attempt"), d.Why)
 		}
 		c.state.Last.Error = &failure
@@ -198,7 +198,7 @@ func (c *Call) afterFailure(d ruling) {
 
 // afterSuccess collects the page, schedules its sink, and continues with the next request or the end.
 func (c *Call) afterSuccess(d ruling) {
-	c.state.Pages.Match(d.Matched...)
+	c.state.Pages.RecordMatches(d.Matched...)
 	then := c.config.Policies.Then(d.Policy)
 	switch {
 	case d.Repeats() && then.NextCall == nil:
@@ -217,7 +217,7 @@ func (c *Call) afterSuccess(d ruling) {
 		c.state.Incomplete = true
 		c.planEnd(c.newReader().newResults().successResult(d)) // nor is it a page if the policy makes it a success
 		return
-	case d.Repeats() && c.state.Pages.Repeats(c.state.Last.Data.Data) && !then.AllowRepeat:
+	case d.Repeats() && c.state.Pages.IsRepeatedPage(c.state.Last.Data.Data) && !then.AllowRepeat:
 		// A repeated page is neither collected nor written.
 		c.planEnd(c.newReader().newResults().repeatedResult(d, "page %d is the same as the previous page", c.state.Successes))
 		return
@@ -231,7 +231,7 @@ func (c *Call) afterSuccess(d ruling) {
 	}
 	switch {
 	case d.Repeats():
-		c.state.Pages.Paged(c.config.Policies[d.Policy-1], c.state.Last.Data.Data)
+		c.state.Pages.RecordPaging(c.config.Policies[d.Policy-1], c.state.Last.Data.Data)
 		c.fetchNextPage(d)
 	case d.Ruling == retry.RulingFails:
 		c.planEnd(c.state.failedResult(*c.newReader().newResults().pollFailure(d.Decision), d.now), c.newReader().pageTodo(d)...)
@@ -249,11 +249,11 @@ func pollMayGiveUp(then *playbook.Then) bool {
 
 // pageTodo returns what must be done for a page before the next request: its sinks, then the move of the watermark.
 func (r reader) pageTodo(d ruling) []Todo {
-	number := r.state.Pages.WrittenBy(r.config.Policies, d.Decision)
+	number := r.state.Pages.SinkPolicy(r.config.Policies, d.Decision)
 	if number == 0 {
 		return nil
 	}
-	page := sinkTodo(r.config.OfPage(number)...)
+	page := sinkTodo(r.config.ForPage(number)...)
 	if r.state.Watermark == nil {
 		return page
 	}
@@ -263,7 +263,7 @@ func (r reader) pageTodo(d ruling) []Todo {
 // fetchNextPage schedules the request of the next page. A request that repeats an earlier one ends the call.
 func (c *Call) fetchNextPage(d ruling) {
 	page, then := c.newReader().pageTodo(d), c.config.Policies.Then(d.Policy)
-	next, repeats, err := c.requests.Next(&c.state.Requests, c.newReader().requestMoment(), then, c.newReader().policyScope(), d.budget, d.now)
+	next, repeats, err := c.requests.NextRequest(&c.state.Requests, c.newReader().requestMoment(), then, c.newReader().policyScope(), d.budget, d.now)
 	switch {
 	case err != nil:
 		failure := c.newReader().newResults().completeFailure(interpreter.ExpressionError(c.config.Book, c.config.whereThen(d.Policy), err))

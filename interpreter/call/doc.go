@@ -3,12 +3,12 @@
 //
 // A host drives it. Next returns the command that is due: an attempt, a wait, an answer to
 // await, a sink, a claim of a state, the end. The host carries it out and reports back with
-// Attempted, Waited, ApplyAnswer, SinkDone or StateAnswered, until Next returns DoFinish.
+// ApplyOutcome, EndWait, ApplyAnswer, SinkDone or StateAnswered, until Next returns DoFinish.
 // workflows/drive/driver.go and activities/hosting/drive_call.go are the two hosts.
 //
 //	command := c.Next(now)
 //	outcome := … // the host makes the attempt
-//	c.Attempted(outcome, now)
+//	c.ApplyOutcome(outcome, now)
 //
 // Methods of Call change it. What hosts read of it is a View; what follows from its state without
 // a decision is in the reader beneath both, which changes nothing.

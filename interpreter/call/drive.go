@@ -62,14 +62,14 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 // Detachable reports whether an activity can fetch pages without the data collected before. It cannot if an
 // expression reads that data, or if pages are merged into it.
 func (v View) Detachable() bool {
-	if v.config.collectingOf().Uses(playbook.Merge) || v.Traits().InWorkflow {
+	if v.config.collectingOf().UsesStrategy(playbook.Merge) || v.Traits().InWorkflow {
 		return false
 	}
-	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.Naming(v.config.Step.CollectedNames()...))
+	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.UsesAny(v.config.Step.CollectedNames()...))
 }
 
-// EndsNext reports whether the end of the call is next.
-func (v View) EndsNext() bool { return v.state.nextTodo().End != nil }
+// IsAtEnd reports whether the end of the call is next.
+func (v View) IsAtEnd() bool { return v.state.nextTodo().End != nil }
 
 // SinkDue reports whether a sink is next that has not begun.
 func (v View) SinkDue() bool {
@@ -135,10 +135,10 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 	}
 	before := c.state
 	c.state = *driven.State
-	c.state.Requests.Prepend(before.Seen[:min(driven.SeenBefore, len(before.Seen))])
+	c.state.Requests.PrependFingerprints(before.Seen[:min(driven.SeenBefore, len(before.Seen))])
 	c.state.Pages.Attach(&before.Pages)
 	if driven.Outcome != nil {
-		c.Attempted(*driven.Outcome, now)
+		c.ApplyOutcome(*driven.Outcome, now)
 	}
 	return c.state.isBeyond(before)
 }

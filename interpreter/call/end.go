@@ -33,16 +33,16 @@ func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 	}
 	moves, err := c.newReader().endMoves(result)
 	if err != nil {
-		c.failBy(c.config.Where(), err, result.Meta.EndedAt)
+		c.failBy(c.config.CallPlace(), err, result.Meta.EndedAt)
 		return
 	}
-	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incrementalSection(), c.config.Where(), c.config.Book.WritesAgain(c.config.Step))...)
-	if stuck := c.keeps.Stuck(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
-		result.Warnings = append(result.Warnings, c.config.Where()+": "+stuck)
+	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incrementalSection(), c.config.CallPlace(), c.config.Book.WritesAgain(c.config.Step))...)
+	if stuck := c.keeps.StuckWarning(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
+		result.Warnings = append(result.Warnings, c.config.CallPlace()+": "+stuck)
 	}
-	published, warnings := c.newReader().stagingRound().End(&c.config.Sinks, result)
+	published, warnings := c.newReader().stagingRound().EndChoices(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
-	sinks := c.config.Of(result, &c.state.Pages, c.state.Last.Policy)
+	sinks := c.config.ForResult(result, &c.state.Pages, c.state.Last.Policy)
 	result.Warnings = append(result.Warnings, c.newReader().sinkWarnings(result, page, sinks)...)
 	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
 	c.state.continueAfterPage()
@@ -58,16 +58,16 @@ func (r reader) sinkWarnings(result *interpreter.CallResult, page []Todo, after 
 	var pages []*playbook.Sink
 	for _, todo := range page {
 		if todo.Sink != nil {
-			pages = append(pages, r.config.Chosen(todo.Sink.Choice))
+			pages = append(pages, r.config.SinkOf(todo.Sink.Choice))
 		}
 	}
-	behind := lists.Map(after, r.config.Chosen)
+	behind := lists.Map(after, r.config.SinkOf)
 	found := slices.Concat(
 		interpreter.AbsentInSinks(pages, r.state.Last.Contribution.Data),
 		interpreter.AbsentInSinks(behind, result.Data.Data),
 		r.envelopeWarnings(pages, r.state.Last.Contribution.Data),
 		r.envelopeWarnings(behind, result.Data.Data))
-	return lists.Map(found, func(text string) string { return r.config.Where() + ": " + text })
+	return lists.Map(found, func(text string) string { return r.config.CallPlace() + ": " + text })
 }
 
 // envelopeWarnings warns about sinks that would write a whole response as one row, with the actual rows inside it
@@ -104,7 +104,7 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 		Failure: result.Error, Incomplete: r.state.Incomplete || result.Meta.Truncated, At: result.Meta.EndedAt, Scope: r.policyScope,
 	}
 	move, err := r.keeps.EndMove(own, end)
-	if err == nil && move != nil && r.keeps.Waits(end) {
+	if err == nil && move != nil && r.keeps.DefersMove(end) {
 		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.Moves(move)}
 		move = nil
 	}
@@ -115,7 +115,7 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 // failure.
 func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 	said := settlement.SkipText()
-	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.Where() + ": " + said, Attempt: c.state.Attempts, Page: c.state.currentPage(&c.config)}
+	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.CallPlace() + ": " + said, Attempt: c.state.Attempts, Page: c.state.currentPage(&c.config)}
 	if last := c.state.Failure(); last != nil {
 		failure = *last
 		failure.Message += " (" + said + ")"
@@ -131,7 +131,7 @@ func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 	c.keepStopped()
 	result := c.state.failedResult(interpreter.ErrorObject{
-		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.Where() + ": cancelled",
+		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.CallPlace() + ": cancelled",
 		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
 	}, now)
 	c.Finish(*result)

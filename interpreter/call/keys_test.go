@@ -61,10 +61,10 @@ func attempts(t *testing.T, machine *call.Call, how ...string) (operations, keys
 			outcome, passed := parseAttempt(t, how[i])
 			i++
 			now = now.Add(passed)
-			machine.Attempted(outcome, now)
+			machine.ApplyOutcome(outcome, now)
 		case call.DoWait:
 			now = now.Add(command.Wait.Delay)
-			machine.Waited()
+			machine.EndWait()
 		default:
 			require.Fail(t, "the call does something else")
 		}
@@ -111,7 +111,7 @@ func TestKeysOfSinks(t *testing.T) {
 	key := func(round int, everyRound bool) string {
 		machine := keyedCall(t, 1, round)
 		outcome, passed := parseAttempt(t, `ok {}`)
-		machine.Attempted(outcome, tables.Started.Add(passed))
+		machine.ApplyOutcome(outcome, tables.Started.Add(passed))
 
 		command := machine.Next(tables.Started)
 		require.Equal(t, call.DoSink, command.Kind)

@@ -33,8 +33,8 @@ type ForgetInput struct {
 // Mark is a point of a call against which later progress is measured.
 type Mark struct{ restarts, collected, seen int }
 
-// Mark returns the current point of the call.
-func (v View) Mark() Mark {
+// CurrentMark returns the current point of the call.
+func (v View) CurrentMark() Mark {
 	return Mark{restarts: v.state.Restarts, collected: v.state.Pages.Count(), seen: len(v.state.Seen)}
 }
 
@@ -51,12 +51,12 @@ func (c *Call) LedgerEntry(since Mark, noted LedgerUse, warnings []string, given
 	if after.Finished() {
 		next.State = State{Todo: state.Todo, Written: state.Written, Noted: state.Noted, Ledger: state.Ledger}
 	} else if since.restarts == state.Restarts {
-		next.Seen = state.Requests.Leave(c.state.Seen[:since.seen])
-		if state.Pages.Cut(c.config.collectingOf(), since.collected) {
+		next.Seen = state.Requests.DropKnown(c.state.Seen[:since.seen])
+		if state.Pages.DropFirst(c.config.collectingOf(), since.collected) {
 			next.Collected = &since.collected
 		}
 	} else { // a restart has discarded what the mark measured
-		state.Pages.Whole()
+		state.Pages.MarkAttached()
 	}
 	entry := interpreter.LedgerEntry{Call: c.newReader().ledgerKey(), Written: state.Written}
 	var err error
@@ -70,8 +70,8 @@ func (v View) Warnings() []string { return v.state.Warnings }
 // SetNoted records whether ledgers hold entries of the call.
 func (c *Call) SetNoted(noted LedgerUse) { c.state.Noted = max(c.state.Noted, noted) }
 
-// Recalled records that the ledgers' entries of the call have been read.
-func (c *Call) Recalled() { c.state.Recalls = false }
+// MarkRecalled records that the ledgers' entries of the call have been read.
+func (c *Call) MarkRecalled() { c.state.Recalls = false }
 
 // Resume restores the state of the call right after a write, from the continuation in the write's ledger entry.
 func (c *Call) Resume(noted []byte) error {
@@ -84,10 +84,10 @@ func (c *Call) Resume(noted []byte) error {
 		return fmt.Errorf("the note of write %d does not say how the call continues", state.Written)
 	}
 	if state.nextTodo().End == nil {
-		if next.Seen > len(c.state.Seen) || next.Collected != nil && !state.Pages.Complete(&c.state.Pages, *next.Collected) {
+		if next.Seen > len(c.state.Seen) || next.Collected != nil && !state.Pages.PrependFirst(&c.state.Pages, *next.Collected) {
 			return fmt.Errorf("the note of write %d does not belong to this call", state.Written)
 		}
-		state.Requests.Prepend(c.state.Seen[:next.Seen])
+		state.Requests.PrependFingerprints(c.state.Seen[:next.Seen])
 	}
 	c.state = state
 	return nil
@@ -96,9 +96,9 @@ func (c *Call) Resume(noted []byte) error {
 // ledgerKey identifies the call in ledgers: by its own key, or by the key of the earlier call that it continues.
 func (r reader) ledgerKey() string { return cmp.Or(r.state.Ledger, r.config.LedgerKey()) }
 
-// Ledgers returns the places where ledger entries of the call may be, as inputs for queries: one for each sink
+// LedgerQueries returns the places where ledger entries of the call may be, as inputs for queries: one for each sink
 // whose target does not depend on results of attempts.
-func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
+func (v View) LedgerQueries(now time.Time) []interpreter.ToolInput {
 	var inputs []interpreter.ToolInput
 	for _, sink := range v.config.All() {
 		if input, fixed := v.config.Target(sink, now); fixed {
@@ -109,9 +109,9 @@ func (v View) Ledgers(now time.Time) []interpreter.ToolInput {
 	return inputs
 }
 
-// Fixed reports whether the target of the due sink is among Ledgers. The target must have been rendered without an
-// error.
-func (v View) Fixed() bool {
-	due := v.config.Chosen(v.state.nextTodo().Sink.Choice)
+// HasFixedTarget reports whether the target of the due sink is in a place of LedgerQueries. It must have been
+// rendered without an error.
+func (v View) HasFixedTarget() bool {
+	due := v.config.SinkOf(v.state.nextTodo().Sink.Choice)
 	return v.config.Step.FixedPlace(v.config.Book.Resolve(due.Action))
 }

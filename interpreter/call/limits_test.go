@@ -19,7 +19,7 @@ func TestTextsOfRefusalsAreCut(t *testing.T) {
 		"      - when: \"{{ response.long }}\"\n        then: {fail: \"{{ response.long }}\", type: \"{{ response.long }}\"}\n"}
 	machine := c.call(t)
 	machine.Next(tables.Started)
-	machine.Attempted(interpreter.Outcome{Data: map[string]any{"long": strings.Repeat("ä", 10_000)}}, tables.Started)
+	machine.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"long": strings.Repeat("ä", 10_000)}}, tables.Started)
 	machine.Next(tables.Started)
 	failure := machine.Result().Error
 	for text, most := range map[string]int{failure.Message: maxFailMessage, failure.Type: maxFailType} {

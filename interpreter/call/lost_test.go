@@ -38,7 +38,7 @@ workflow:
 		},
 		Sinks: sink.Sinks{Policies: step.Retry}, Random: func() float64 { return 0 },
 	})
-	stopped := interpreter.WorkerLost()
+	stopped := interpreter.WorkerLostError()
 	stopped.Type = interpreter.TypeStopped
 	for _, attempt := range []struct {
 		lost int // before it
@@ -46,21 +46,21 @@ workflow:
 	}{
 		{0, interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable}}},
 		{0, interpreter.Outcome{Err: stopped}},
-		{0, interpreter.Outcome{Err: interpreter.WorkerLost()}},
+		{0, interpreter.Outcome{Err: interpreter.WorkerLostError()}},
 		{1, interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable}}},
 		{1, interpreter.Outcome{Data: map[string]any{"next": 2}}},
-		{0, interpreter.Outcome{Err: interpreter.WorkerLost()}},
+		{0, interpreter.Outcome{Err: interpreter.WorkerLostError()}},
 		{1, interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Status: 410}}},
 		{1, interpreter.Outcome{Err: interpreter.WorkersLost(true)}},
 	} {
 		command := machine.Next(tables.Started)
 		if command.Kind == call.DoWait {
-			machine.Waited()
+			machine.EndWait()
 			command = machine.Next(tables.Started)
 		}
 		require.Equal(t, call.DoAttempt, command.Kind)
 		require.Equal(t, attempt.lost, command.Input.Lost)
-		machine.Attempted(attempt.gave, tables.Started)
+		machine.ApplyOutcome(attempt.gave, tables.Started)
 	}
 	require.Equal(t, call.DoFinish, machine.Next(tables.Started).Kind, "whatever the policies say")
 	require.Equal(t, interpreter.ClassFinal, machine.Result().Error.Class)

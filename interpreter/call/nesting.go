@@ -76,7 +76,7 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 		callee.Name, callee.Source = c.Book.File.Name+"#"+cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name), inner.Source()
 		return callee, nil
 	}
-	file, err := c.Book.Called(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
+	file, err := c.Book.CalledFile(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
 	if err != nil {
 		return callee, c.uncallableError("%v", err)
 	}
@@ -90,6 +90,6 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 
 func (c *Config) uncallableError(format string, args ...any) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{
-		Kind: interpreter.KindPlaybook, Class: interpreter.ClassFinal, Final: true, Message: c.Where() + ": " + fmt.Sprintf(format, args...),
+		Kind: interpreter.KindPlaybook, Class: interpreter.ClassFinal, Final: true, Message: c.CallPlace() + ": " + fmt.Sprintf(format, args...),
 	}
 }

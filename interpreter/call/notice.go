@@ -94,9 +94,9 @@ func NoticeFailed(notice *playbook.Sink, failure *interpreter.ErrorObject) strin
 	return fmt.Sprintf("the notice %s was not sent: %s", notice.Place, failure.ShortMessage())
 }
 
-// Exhausted returns the error of a policy that used up its attempts or pages, nil if there is none: the failure of
+// ExhaustedError returns the error of a policy that used up its attempts or pages, nil if there is none: the failure of
 // the call, or of an iteration with its index.
-func Exhausted(result interpreter.CallResult, iterations []interpreter.LoopError) (failure *interpreter.ErrorObject, index *int) {
+func ExhaustedError(result interpreter.CallResult, iterations []interpreter.LoopError) (failure *interpreter.ErrorObject, index *int) {
 	if result.Failed() && result.Error.Exhausted {
 		return result.Error, nil
 	}

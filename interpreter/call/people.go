@@ -15,7 +15,7 @@ import (
 func (c *Call) awaitAnswer(outcome interpreter.Outcome, now time.Time) {
 	c.state.Last.Meta = outcome.Meta
 	limit := c.requests.AnswerLimit(c.state.StartedAt)
-	c.state.recordAwaited(await.From(now, limit))
+	c.state.recordAwaited(await.NewAnswerWait(now, limit))
 	address := c.View().Address()
 	c.showObservation(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
@@ -70,9 +70,9 @@ func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
 	return outcome.Err
 }
 
-// Cancels returns the request that informs the server that the current attempt was cancelled; false if the step has
+// CancelRequest returns the request that informs the server that the current attempt was cancelled; false if the step has
 // none.
-func (v View) Cancels(now time.Time) (interpreter.ToolInput, bool) {
+func (v View) CancelRequest(now time.Time) (interpreter.ToolInput, bool) {
 	return v.requests.CancelInput(&v.state.Requests, v.requestMoment(), now)
 }
 

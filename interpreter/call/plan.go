@@ -32,9 +32,9 @@ type SinkTarget struct {
 	ByElement bool
 }
 
-// Targets returns the targets of all sinks that the call may write to. For a loop as a whole this includes the
+// SinkTargets returns the targets of all sinks that the call may write to. For a loop as a whole this includes the
 // sinks of its iterations.
-func (c *Config) Targets(now time.Time) []SinkTarget {
+func (c *Config) SinkTargets(now time.Time) []SinkTarget {
 	sinks := c.All()
 	if loop := c.Step.Loop; loop != nil && c.Index == nil {
 		sinks = append(sinks, loop.Sinks...)
@@ -48,7 +48,7 @@ func (c *Config) sinkTarget(sink *playbook.Sink, now time.Time) SinkTarget {
 	target.Input.Tool, _ = action.ToolName()
 	nodes := placeNodes(action)
 	if loop := c.Step.Loop; loop != nil {
-		target.ByElement = slices.ContainsFunc(nodes, request.Naming(loop.Element, "_loop"))
+		target.ByElement = slices.ContainsFunc(nodes, request.UsesAny(loop.Element, "_loop"))
 	}
 	if target.Unknown = c.runOnly(nodes...); target.Unknown != "" {
 		return target

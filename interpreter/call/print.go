@@ -11,9 +11,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Print returns a digest of what a call requests, to compare it with an earlier call: of its first request, without
+// RequestDigest returns a digest of what a call requests, to compare it with an earlier call: of its first request, without
 // keys, and of the step's text. It is "" if the request cannot be rendered.
-func (c *Config) Print(at time.Time) string {
+func (c *Config) RequestDigest(at time.Time) string {
 	first := New(*c)
 	first.state.StartedAt = at
 	first.beginRequest(at)
@@ -23,8 +23,8 @@ func (c *Config) Print(at time.Time) string {
 	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.Book, c.Step))
 }
 
-// LoopPrint returns the Print of a loop as a whole.
-func (t Task) LoopPrint(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
+// LoopDigest returns the digest of what a loop as a whole requests.
+func (t Task) LoopDigest(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
 	all := lists.Map(elements, func(element expression.Value) any { return element.Data })
 	return request.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
 }
@@ -60,22 +60,22 @@ func stepText(book *playbook.Playbook, step *playbook.Step) string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// IterationPrint returns the Print of an iteration of the task's loop.
-func (t Task) IterationPrint(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, at time.Time) string {
-	return t.Print(t.Call(book, step, snapshot, func() float64 { return 0 }), at)
+// IterationDigest returns the CallDigest of an iteration of the task's loop.
+func (t Task) IterationDigest(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, at time.Time) string {
+	return t.CallDigest(t.Call(book, step, snapshot, func() float64 { return 0 }), at)
 }
 
-// Print returns the digest of what a call of the task requests, including the playbooks that it may run.
-func (t Task) Print(call *Call, at time.Time) string {
-	print := call.config.Print(at)
+// CallDigest returns the digest of what a call of the task requests, including the playbooks that it may run.
+func (t Task) CallDigest(call *Call, at time.Time) string {
+	print := call.config.RequestDigest(at)
 	if print != "" && t.Nesting != nil && len(t.Nesting.Files) > 0 {
-		print += FilesPrint(t.Nesting.Files)
+		print += FilesDigest(t.Nesting.Files)
 	}
 	return print
 }
 
-// FilesPrint returns a digest of a set of playbooks.
-func FilesPrint(files map[string]string) string {
+// FilesDigest returns a digest of a set of playbooks.
+func FilesDigest(files map[string]string) string {
 	parts := make([]any, 0, 2*len(files))
 	for _, name := range playbook.SortedKeys(files) {
 		parts = append(parts, name, files[name])

@@ -65,10 +65,10 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 		s.Last.Excluded += n
 		s.Excluded += n
 	}
-	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.LeftOut(page, kept) }
+	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.CountMissing(page, kept) }
 	contribution, err := s.Pages.Add(config.collectingOf(), d.Decision, s.Last.Data, rows.pageExtraction())
 	if s.Last.Contribution = contribution; err != nil {
-		return interpreter.ExpressionError(config.Book, config.Where(), err)
+		return interpreter.ExpressionError(config.Book, config.CallPlace(), err)
 	}
 	s.countRead(config, contribution.Data)
 	if section == nil {
@@ -76,7 +76,7 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	}
 	var failure *interpreter.ErrorObject
 	if s.Watermark, failure = s.Watermark.Read(section, contribution.Data, s.StartedAt); failure != nil {
-		failure.Message = fmt.Sprintf("%s: page %d, %s", config.Where(), s.Successes, failure.Message)
+		failure.Message = fmt.Sprintf("%s: page %d, %s", config.CallPlace(), s.Successes, failure.Message)
 	}
 	return failure
 }
@@ -103,7 +103,7 @@ func (s *State) endAfterSinks(config *Config, now time.Time) {
 	result := *s.nextTodo().End
 	result.Meta.EndedAt = now
 	if own := s.Watermark; own != nil {
-		shown := own.Shown(config.incrementalSection())
+		shown := own.DescribeState(config.incrementalSection())
 		if before := result.Meta.Incremental; before != nil {
 			shown.Pending = before.Pending
 		}
@@ -114,7 +114,7 @@ func (s *State) endAfterSinks(config *Config, now time.Time) {
 	}
 	result.Meta.LeftOut, result.Meta.Rows = s.LeftOut.Plus(s.Last.Meta.LeftOut), s.Rows
 	if config.Sink == nil {
-		result.Warnings = append(result.Warnings, sink.LeftOutWarnings(config.Where(), result.Meta.LeftOut)...)
+		result.Warnings = append(result.Warnings, sink.LeftOutWarnings(config.CallPlace(), result.Meta.LeftOut)...)
 	}
 	s.replaceLast(Todo{End: &result})
 }

@@ -16,8 +16,8 @@ func hasSinks(step *playbook.Step) bool {
 	return inPolicies || len(step.Sinks) > 0 || step.Loop != nil && (len(step.Loop.Sinks) > 0 || step.Loop.DeadLetter != nil)
 }
 
-// ReadsOnly reports whether a step only reads from servers and writes nothing.
-func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
+// IsReadOnly reports whether a step only reads from servers and writes nothing.
+func IsReadOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if step.Action == nil {
 		return true
 	}
@@ -26,7 +26,7 @@ func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	}
 	action := book.Resolve(step.Action)
 	if inner := action.Inline; inner != nil {
-		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !ReadsOnly(inner, step) })
+		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !IsReadOnly(inner, step) })
 	}
 	if !action.Traits().Requests {
 		return false
@@ -36,5 +36,5 @@ func ReadsOnly(book *playbook.Playbook, step *playbook.Step) bool {
 		return true
 	}
 	text, _ := method.Value.(string)
-	return method.Constant() && (strings.EqualFold(text, http.MethodGet) || strings.EqualFold(text, http.MethodHead))
+	return method.IsConstant() && (strings.EqualFold(text, http.MethodGet) || strings.EqualFold(text, http.MethodHead))
 }

@@ -139,7 +139,7 @@ func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 func withoutCredentials(headers map[string]string) map[string]string {
 	var kept map[string]string
 	for _, name := range playbook.SortedKeys(headers) {
-		if credential.InHeader(name) {
+		if credential.HeaderMayHoldSecret(name) {
 			continue
 		}
 		if kept == nil {
@@ -155,9 +155,9 @@ func (c *Config) policySource(policy int) string {
 	if policy == 0 {
 		return ""
 	}
-	return c.Policies[policy-1].From()
+	return c.Policies[policy-1].OriginText()
 }
 
 func (c *Config) whereThen(policy int) string {
-	return fmt.Sprintf("%s: retry[%d].then%s", c.Where(), policy, c.policySource(policy))
+	return fmt.Sprintf("%s: retry[%d].then%s", c.CallPlace(), policy, c.policySource(policy))
 }

@@ -12,8 +12,8 @@ import (
 // This file applies reports of the host to the Todo of a call. An outcome replaces Todo (decide.go), finished work
 // is removed from its head, and a failed sink leaves only the dead letter and the end.
 
-// Attempted applies the outcome of an attempt and decides what follows.
-func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
+// ApplyOutcome applies the outcome of an attempt and decides what follows.
+func (c *Call) ApplyOutcome(outcome interpreter.Outcome, now time.Time) {
 	c.refused, c.othersWait = nil, nil
 	if outcome.PutOff != nil {
 		c.putOff(*outcome.PutOff, now)
@@ -29,15 +29,15 @@ func (c *Call) Attempted(outcome interpreter.Outcome, now time.Time) {
 	c.decideAttempt(outcome, now)
 }
 
-// Waited reports that the wait is over, or that a person has released the call.
-func (c *Call) Waited() { c.state.dropHead() }
+// EndWait reports that the wait is over, or that a person has released the call.
+func (c *Call) EndWait() { c.state.dropHead() }
 
 // WaitedUntil reports that the call has waited at another host, for a wait that ends at due. The call waits for the
 // rest of it.
 func (c *Call) WaitedUntil(due, now time.Time) {
 	left := due.Sub(now)
 	if left <= 0 {
-		c.Waited()
+		c.EndWait()
 		return
 	}
 	rest := *c.state.nextTodo().Wait
@@ -79,8 +79,8 @@ func (c *Call) Settle(settlement interpreter.Settlement, now time.Time) {
 	c.state.dropHead()
 }
 
-// SinkLeft stores the state of the due sink's call, so that another host can continue it.
-func (c *Call) SinkLeft(sink *Call) {
+// StoreSink stores the state of the due sink's call, so that another host can continue it.
+func (c *Call) StoreSink(sink *Call) {
 	pending := *c.state.nextTodo().Sink
 	pending.State = &sink.state
 	c.state.Todo = slices.Concat([]Todo{{Sink: &pending}}, c.state.Todo[1:])
@@ -105,7 +105,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	c.state.Written++
 	c.state.LeftOut = c.state.LeftOut.Plus(result.Meta.LeftOut)
 	if written != nil {
-		c.state.Watermark = c.state.Watermark.Moved(written.Move)
+		c.state.Watermark = c.state.Watermark.AfterMove(written.Move)
 		if written.Move != nil {
 			c.state.dropHead() // the write has included the move after it
 		}
@@ -119,7 +119,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 // sinkFailed keeps only the dead letter and the end in Todo. A page that its sink could not write is not part of
 // the result.
 func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, now time.Time) {
-	failure, before := sink.Error(c.config.Chosen(failed), cause), c.Result()
+	failure, before := sink.Error(c.config.SinkOf(failed), cause), c.Result()
 	if before != nil && before.Failed() {
 		c.state.addWarnings(failure.Message)
 		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {
@@ -153,19 +153,19 @@ func (c *Call) StateAnswered(output interpreter.StateOutput, now time.Time) {
 		return
 	}
 	if pending.Move != nil {
-		c.state.Watermark = c.state.Watermark.Moved(pending.Move)
+		c.state.Watermark = c.state.Watermark.AfterMove(pending.Move)
 		c.state.dropHead()
 		c.state.continueAfterPage()
 		c.state.endAfterSinks(&c.config, now)
 		return
 	}
 	if refused := output.Claimed.Refused; refused != nil {
-		c.failCall(watermark.Failure(refused.Type, c.config.Where()+": "+refused.Message), now)
+		c.failCall(watermark.StateError(refused.Type, c.config.CallPlace()+": "+refused.Message), now)
 		return
 	}
-	claimed, err := c.keeps.Claimed(pending, c.newReader().ledgerKey(), output.Claimed, now)
+	claimed, err := c.keeps.NewWatermark(pending, c.newReader().ledgerKey(), output.Claimed, now)
 	if err != nil {
-		c.failBy(c.config.Where(), err, now)
+		c.failBy(c.config.CallPlace(), err, now)
 		return
 	}
 	c.state.Watermark = claimed
@@ -186,7 +186,7 @@ func (c *Call) StateFailed(failure interpreter.ErrorObject, now time.Time) {
 	default:
 		failure.Kind = interpreter.KindIncremental
 	}
-	failure.Message = c.config.Where() + ": " + failure.Message
+	failure.Message = c.config.CallPlace() + ": " + failure.Message
 	c.failCall(&failure, now)
 }
 

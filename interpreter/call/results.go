@@ -27,7 +27,7 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 	if err != nil {
 		return r.state.failedResult(*r.completeFailure(interpreter.ExpressionError(r.config.Book, r.config.whereThen(d.Policy), err)), d.now)
 	}
-	s, where := r.state, r.config.Where()
+	s, where := r.state, r.config.CallPlace()
 	result := &interpreter.CallResult{
 		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: s.callMeta(d.now), Warnings: slices.Clone(s.Warnings),
 	}
@@ -57,7 +57,7 @@ func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
 		return
 	}
 	warning := fmt.Sprintf("%s: policy %d%s stopped the call after %s (%s); the result may be incomplete",
-		r.config.Where(), d.Spent, r.config.policySource(d.Spent), source.Count(r.state.Successes, "page"), d.Why)
+		r.config.CallPlace(), d.Spent, r.config.policySource(d.Spent), source.Count(r.state.Successes, "page"), d.Why)
 	result.Meta.Truncated = true
 	result.Warnings = append(result.Warnings, warning)
 	if accepted {
@@ -73,8 +73,8 @@ func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
 // warnLacks warns that the last page lacks a member that a policy needs to request more. A response without a body
 // has neither rows nor members.
 func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Budget) {
-	s, where := r.state, r.config.Where()
-	if s.Last.Data.Data == nil && s.Last.Meta.Bodiless() {
+	s, where := r.state, r.config.CallPlace()
+	if s.Last.Data.Data == nil && s.Last.Meta.HasNoBody() {
 		if s.Collector != 0 && s.Last.Meta.Status == http.StatusOK { // some APIs end their pages so, and some proxies lose bodies
 			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: page %d has an empty body (HTTP 200), and counts as one without rows", where, s.Successes))
 		}
@@ -88,7 +88,7 @@ func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Bu
 		result.Meta.Truncated, result.Status = true, interpreter.Partial
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: page %d %s; the result may be incomplete", where, s.Successes, lacks))
-	} else if lacks := s.Pages.Uncompared(r.config.Policies, s.Last.Data.Data); lacks != "" {
+	} else if lacks := s.Pages.MissingMember(r.config.Policies, s.Last.Data.Data); lacks != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: the page %s; the result may be incomplete", where, lacks))
 	} else if ended := s.Pages.BelowPageSize(r.config.Policies, r.scope(), budget); ended != "" {
@@ -119,7 +119,7 @@ func (r results) lastPage(d ruling) (any, error) {
 	if contribution := r.state.Last.Contribution.Data; contribution != nil {
 		return contribution, nil
 	}
-	return rowSelection{config: r.config, scope: r.scope, budget: d.budget}.pageExtraction().Whole(r.state.Last.Data.Data)
+	return rowSelection{config: r.config, scope: r.scope, budget: d.budget}.pageExtraction().WholePage(r.state.Last.Data.Data)
 }
 
 // completeFailure adds to a failure where in the call it happened.
@@ -136,7 +136,7 @@ func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 	failure := r.completeFailure(&interpreter.ErrorObject{
 		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",
-			r.config.Where(), decision.Policy, r.config.policySource(decision.Policy), decision.Count, decision.Limit, r.state.Attempts, decision.Why, last),
+			r.config.CallPlace(), decision.Policy, r.config.policySource(decision.Policy), decision.Count, decision.Limit, r.state.Attempts, decision.Why, last),
 	})
 	failure.Exhausted, failure.Body = true, answer
 	return failure
@@ -151,7 +151,7 @@ func (r results) repeatedResult(d ruling, format string, args ...any) *interpret
 	failure := r.completeFailure(&interpreter.ErrorObject{
 		Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s: %s, so the pages would never end; check next_call, or set allow_repeat: true, or end_on_repeat: true if this is the end",
-			r.config.Where(), fmt.Sprintf(format, args...)),
+			r.config.CallPlace(), fmt.Sprintf(format, args...)),
 	})
 	return r.state.failedResult(*failure, d.now)
 }

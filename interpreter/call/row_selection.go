@@ -65,7 +65,7 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 	kept := make([]any, 0, len(rows))
 	for i, row := range rows {
 		names[playbook.RowWord] = row
-		keeps, err := where.Truth(scope, c.budget)
+		keeps, err := where.EvalCondition(scope, c.budget)
 		if err != nil {
 			return nil, inRow(i, err)
 		}

@@ -14,7 +14,7 @@ import (
 
 // policyScope returns the scope of when and then for the last outcome.
 func (r reader) policyScope() *interpreter.Scope {
-	scope, last, number := r.requests.Scope(&r.state.Request, r.requestMoment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
+	scope, last, number := r.requests.RequestScope(&r.state.Request, r.requestMoment()), r.state.Last, r.state.lastPage(r.config)-r.state.Watermark.PagesBefore()
 	names := map[string]any{
 		"error":              last.Error.Value(),
 		"this":               r.state.resultEnvelope(),
@@ -39,11 +39,11 @@ func (r reader) policyScope() *interpreter.Scope {
 // current page, as that policy would collect it.
 func (r reader) answerScope(scope *interpreter.Scope, budget *expression.Budget, policy *playbook.Policy, nodes ...*playbook.Node) *interpreter.Scope {
 	names := r.config.collectedNames()
-	named := slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.Names(names...) })
+	named := slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.UsesAny(names...) })
 	if !named || r.state.Last.Error != nil || r.config.Sink != nil {
 		return scope
 	}
-	collected := r.state.Pages.With(r.config.collectingOf(), policy.Number, r.state.Last.Data, r.rowSelection(budget).pageExtraction())
+	collected := r.state.Pages.DataWith(r.config.collectingOf(), policy.Number, r.state.Last.Data, r.rowSelection(budget).pageExtraction())
 	with := make(map[string]any, len(names))
 	for _, name := range names {
 		with[name] = collected
@@ -131,7 +131,7 @@ func (c *callConditions) evaluateTruth(policy *playbook.Policy, node *playbook.N
 	if c.scope == nil {
 		c.scope = c.policyScope()
 	}
-	result, err := node.Truth(c.answerScope(c.scope, c.budget, policy, node), c.budget)
+	result, err := node.EvalCondition(c.answerScope(c.scope, c.budget, policy, node), c.budget)
 	c.reportCondition(policy, node, word, result, err)
 	return result, atPolicy(policy, word, err)
 }
@@ -140,7 +140,7 @@ func (c *callConditions) evaluateTruth(policy *playbook.Policy, node *playbook.N
 func atPolicy(policy *playbook.Policy, word string, err error) error {
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		return &playbook.EvalError{
-			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.From(), eval.Message),
+			Pos: eval.Pos, Message: fmt.Sprintf("retry[%d].%s%s: %s", policy.Number, word, policy.OriginText(), eval.Message),
 		}
 	}
 	return err

@@ -24,7 +24,7 @@ workflow:
 var sealedData = interpreter.Data{
 	Workload: expression.Of(map[string]any{"api": "https://api.test", "id": 7}),
 	Steps: expression.Of(map[string]any{"login": map[string]any{
-		"status": "success", "data": interpreter.Sealed("v1.k.text").Data, "meta": map[string]any{"status": 200},
+		"status": "success", "data": interpreter.SealResult("v1.k.text").Data, "meta": map[string]any{"status": 200},
 	}}),
 }
 
@@ -50,7 +50,7 @@ func reveal(t *testing.T, in interpreter.ToolInput) (interpreter.ToolInput, []an
 	var kept interpreter.ToolInput
 	require.NoError(t, json.Unmarshal(encoded, &kept))
 	var seen []any
-	revealed, err := kept.Reveal(opened, func(v any) { seen = append(seen, v) })
+	revealed, err := kept.FillDeferred(opened, func(v any) { seen = append(seen, v) })
 	require.NoError(t, err)
 	again, err := json.Marshal(kept)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestPagesKeepWhatIsDeferred(t *testing.T) {
 `, sealedData, nil)
 	first := call.Next(tables.Started).Input
 	require.Len(t, first.Secret.Deferred, 3)
-	call.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "page": 2}}, tables.Started)
+	call.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"more": true, "page": 2}}, tables.Started)
 	second := call.Next(tables.Started).Input
 	revealed, _ := reveal(t, second)
 	require.Equal(t, `{"body":"plain","headers":{"Other":5},"params":{"page":2,"token":"tok/1 2"},"url":"https://api.test/x"}`,
@@ -151,7 +151,7 @@ func TestPagesKeepWhatIsDeferred(t *testing.T) {
 func TestSealedResultsGoNowhereElse(t *testing.T) {
 	t.Parallel()
 	book := tables.Decode(t, secretSteps+"  - {step: use, tool: http, url: \"{{ login.token }}{{ steps.login.data.a.b }}\"}\n")
-	require.ErrorContains(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{interpreter.Sealed("x").Data}}),
+	require.ErrorContains(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{interpreter.SealResult("x").Data}}),
 		"the output would contain the result of a secret step")
 	require.NoError(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{"x"}}))
 

@@ -92,7 +92,7 @@ func repeats(t *testing.T, step, next string) bool {
 	task := call.Task{Run: tables.Run, Visit: 1, Data: interpreter.Data{Workload: expression.Of(book.Workload)}}
 	machine := task.Call(book, book.Steps[0], call.Snapshot{}, func() float64 { return 0.5 })
 	require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
-	machine.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{1}}}, tables.Started.Add(time.Second))
+	machine.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{1}}}, tables.Started.Add(time.Second))
 	result := machine.Result()
 	if result == nil {
 		return false

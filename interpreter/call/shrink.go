@@ -35,8 +35,8 @@ func (o DriveOutput) Shrink(step *playbook.Step, most int) DriveOutput {
 	return o
 }
 
-// Shrunk drops the outcome if the call alone would exceed most bytes. That attempt is then repeated.
-func (d Driven) Shrunk(most int) Driven {
+// WithinBytes drops the outcome if the call alone would exceed most bytes. That attempt is then repeated.
+func (d Driven) WithinBytes(most int) Driven {
 	if interpreter.EncodedSize(DriveOutput{Calls: []Driven{d}}) > most {
 		d.Outcome, d.Made, d.Unwritten = nil, nil, nil
 	}

@@ -23,25 +23,25 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 	if result.Meta.Truncated || c.state.Incomplete { // also where a policy accepts that a slice is not read to its end
 		result.Meta.Truncated, result.Status = true, interpreter.Partial
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: nothing was read from %s to %s, as the slice before was not read to its end",
-			c.config.Where(), next.From.Text(), next.End.Text()))
+			c.config.CallPlace(), next.From.Text(), next.End.Text()))
 		return false
 	}
 	for _, warning := range result.Warnings {
 		c.state.warnOnce(warning)
 	}
 	now := result.Meta.EndedAt
-	in, moment := c.state.Watermark.In(next), c.newReader().requestMoment()
-	moment.Claim, moment.Incremental = in.Claim(c.state.Restarts), c.keeps.Names(in)
-	request, repeats, notes, err := c.requests.Anew(&c.state.Requests, moment, now)
+	in, moment := c.state.Watermark.WithSlice(next), c.newReader().requestMoment()
+	moment.Claim, moment.Incremental = in.Claim(c.state.Restarts), c.keeps.ExprValue(in)
+	request, repeats, notes, err := c.requests.RenderAgain(&c.state.Requests, moment, now)
 	switch {
 	case err != nil:
-		failure := c.newReader().newResults().completeFailure(interpreter.ExpressionError(c.config.Book, c.config.Where(), err))
+		failure := c.newReader().newResults().completeFailure(interpreter.ExpressionError(c.config.Book, c.config.CallPlace(), err))
 		c.planEnd(c.state.failedResult(*failure, now), page...)
 		return true
 	case repeats:
 		failure := c.newReader().newResults().completeFailure(&interpreter.ErrorObject{
 			Kind: interpreter.KindRepeat, Class: interpreter.ClassFinal,
-			Message: c.config.Where() + ": the request for the next slice was already made in this call; use incremental.from and incremental.to in it",
+			Message: c.config.CallPlace() + ": the request for the next slice was already made in this call; use incremental.from and incremental.to in it",
 		})
 		c.planEnd(c.state.failedResult(*failure, now), page...)
 		return true
@@ -51,7 +51,7 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 		page = slices.Concat(page, moveTodo(c.keeps.SliceMove(c.state.Watermark)))
 	}
 	c.state.Counters.ResetForRestart(c.config.Policies)
-	c.state.Pages.Slice()
+	c.state.Pages.StartSlice()
 	c.state.Todo = slices.Concat(page, []Todo{{Attempt: &PendingAttempt{Request: &request, Slice: next}}})
 	c.state.continueAfterPage()
 	return true
@@ -61,7 +61,7 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 func (c *Call) endsEmpty(now time.Time) {
 	slice := c.state.Watermark.Slice
 	c.state.addWarnings(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",
-		c.config.Where(), slice.End.Text(), slice.From.Text()))
+		c.config.CallPlace(), slice.End.Text(), slice.From.Text()))
 	result := c.newReader().newResults().successResult(ruling{
 		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
 	})

@@ -40,7 +40,7 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	if home := book.StateHome(step); home != nil && at.Place == nil {
 		return at, fmt.Errorf("step %q: %s keeps the state, and its location depends on a run, or on an element of the loop", step.Name, home.Place)
 	}
-	if names := step.Incremental.State; step.Loop != nil && (names == nil || names.Names(step.Loop.Element)) {
+	if names := step.Incremental.State; step.Loop != nil && (names == nil || names.UsesAny(step.Loop.Element)) {
 		at.Each = true
 		at.Prefix, _, _ = strings.Cut(key, "{{")
 		if names == nil {
@@ -68,7 +68,7 @@ func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, eleme
 	}
 	scope := interpreter.NewScope(book, t.Run, t.Data)
 	if step.Loop != nil {
-		if element == nil && field.Names(step.Loop.Element) {
+		if element == nil && field.UsesAny(step.Loop.Element) {
 			return nil, fmt.Errorf("step %q gives its playbook another workload for each element", step.Name)
 		}
 		if element != nil {

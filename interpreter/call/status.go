@@ -103,7 +103,7 @@ func (v View) Incremental() *interpreter.CallIncremental {
 	if v.state.Watermark == nil {
 		return nil
 	}
-	return v.state.Watermark.Shown(v.config.incrementalSection())
+	return v.state.Watermark.DescribeState(v.config.incrementalSection())
 }
 
 // Rows counts what the call has done to data so far; nil if nothing was counted.
@@ -138,7 +138,7 @@ func (v View) FailedAttempt() *FailedAttempt {
 		return nil
 	}
 	failed := &FailedAttempt{
-		Where: v.config.Where(), Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index,
+		Where: v.config.CallPlace(), Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index,
 		Error: failure, Ended: v.state.lastTodo().End != nil,
 	}
 	if v.config.Sink != nil {

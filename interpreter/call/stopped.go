@@ -32,8 +32,8 @@ func (s *State) isFresh() bool {
 	return s.Successes == 0 && s.Restarts == 0 && s.Written == 0 && s.nextTodo().End == nil
 }
 
-// Fresh reports whether a call with this state can start anew without losing progress or repeating a write.
-func (s *State) Fresh() bool { return s.isFresh() && s.Ledger == "" }
+// CanStartAnew reports whether a call with this state can start anew without losing progress or repeating a write.
+func (s *State) CanStartAnew() bool { return s.isFresh() && s.Ledger == "" }
 
 // Stopped returns the state from which a later call may continue; nil if the call failed for a reason other than a
 // cancel.
@@ -79,14 +79,14 @@ func (c *Call) Continue(stopped StoppedCall) {
 func (t Task) StoppedAs(call *Call) StoppedCall {
 	stopped := StoppedCall{Key: t.Run.Identity(), State: call.Stopped()}
 	if stopped.State != nil {
-		stopped.Ledger, stopped.Print = call.newReader().ledgerKey(), t.Print(call, stopped.State.StartedAt)
+		stopped.Ledger, stopped.Print = call.newReader().ledgerKey(), t.CallDigest(call, stopped.State.StartedAt)
 	}
 	return stopped
 }
 
-// Continues reports whether a call makes the same request as a stopped one, so that it may continue it.
-func (t Task) Continues(call *Call, stopped StoppedCall) bool {
-	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.Print(call, stopped.State.StartedAt)
+// CanContinue reports whether a call makes the same request as a stopped one, so that it may continue it.
+func (t Task) CanContinue(call *Call, stopped StoppedCall) bool {
+	return stopped.State != nil && stopped.Print != "" && stopped.Print == t.CallDigest(call, stopped.State.StartedAt)
 }
 
 // dropAttempt removes the parts of a state that belong to the attempt that was due.

@@ -63,13 +63,13 @@ func (s *stoppable) page(n int, more bool) {
 	command := s.next()
 	require.Equal(s.t, call.DoAttempt, command.Kind)
 	require.EqualValues(s.t, n, command.Input.Fields["params"].Data.(map[string]any)["page"])
-	s.call.Attempted(interpreter.Outcome{Data: tables.Value(s.t, tables.Encode(s.t, map[string]any{"page": n, "more": more, "rows": []any{n}}))}, s.at)
+	s.call.ApplyOutcome(interpreter.Outcome{Data: tables.Value(s.t, tables.Encode(s.t, map[string]any{"page": n, "more": more, "rows": []any{n}}))}, s.at)
 }
 
 func (s *stoppable) fails() {
 	s.t.Helper()
 	require.Equal(s.t, call.DoAttempt, s.next().Kind)
-	s.call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 500, Class: interpreter.ClassRetryable}}, s.at)
+	s.call.ApplyOutcome(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 500, Class: interpreter.ClassRetryable}}, s.at)
 }
 
 // due is the sink that is due, as it would be sent.
@@ -97,10 +97,10 @@ func (s *stoppable) continued(n int) (*stoppable, call.StoppedCall) {
 	run.Lap += "a2"
 	again := newStoppable(s.t, run, n)
 	again.at = s.at.Add(24 * time.Hour)
-	if stopped.State != nil && again.task.Continues(again.call, stopped) {
+	if stopped.State != nil && again.task.CanContinue(again.call, stopped) {
 		again.call.Continue(stopped)
 		require.True(s.t, again.call.View().Recalls)
-		again.call.Recalled()
+		again.call.MarkRecalled()
 	}
 	return again, stopped
 }
@@ -113,7 +113,7 @@ func TestContinue(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(s *stoppable){
 		"before an attempt": func(*stoppable) {},
-		"in a wait":         func(s *stoppable) { s.fails(); s.call.Waited(); s.fails() },
+		"in a wait":         func(s *stoppable) { s.fails(); s.call.EndWait(); s.fails() },
 		"on hold":           func(s *stoppable) { s.call.Hold(interpreter.Hold{Version: 1}) },
 		"cancelled":         func(s *stoppable) { s.fails(); s.call.Cancel(s.at) },
 		"abandoned":         func(s *stoppable) { s.call.Abandon(interpreter.ErrorObject{Message: "silent"}, s.at) },
@@ -129,9 +129,9 @@ func TestContinue(t *testing.T) {
 			require.Equal(t, key, again.next().Input.OperationKey)
 			require.NotEqual(t, key, again.next().Input.AttemptKey)
 			again.fails()
-			again.call.Waited()
+			again.call.EndWait()
 			again.fails()
-			again.call.Waited()
+			again.call.EndWait()
 			again.page(2, false)
 			again.written()
 			result := again.next().Result
@@ -153,8 +153,8 @@ func TestContinueASink(t *testing.T) {
 		"left in the midst": func(s *stoppable) {
 			sink := s.next().Sink
 			sink.Next(s.at)
-			sink.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable}}, s.at)
-			s.call.SinkLeft(sink)
+			sink.ApplyOutcome(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable}}, s.at)
+			s.call.StoreSink(sink)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestNotContinued(t *testing.T) {
 	s := newStoppable(t, stoppedRun, 1)
 	s.fails()
 	again, stopped := s.continued(1)
-	require.True(t, stopped.State.Fresh())
+	require.True(t, stopped.State.CanStartAnew())
 	again.page(1, false)
 	require.Equal(t, "k", stopped.Key)
 
@@ -197,7 +197,7 @@ func TestNotContinued(t *testing.T) {
 	for range 3 {
 		s.fails()
 		if !s.call.Finished() {
-			s.call.Waited()
+			s.call.EndWait()
 		}
 	}
 	require.True(t, s.call.Finished())

@@ -60,16 +60,16 @@ func (s Script) Equal(other Script) bool {
 	return true
 }
 
-// Began returns when the run, or the reprocess, started.
-func (t Task) Began() time.Time {
+// StartTime returns when the run, or the reprocess, started.
+func (t Task) StartTime() time.Time {
 	if t.StartedAt.IsZero() {
 		return t.Run.StartedAt
 	}
 	return t.StartedAt
 }
 
-// Apart splits a task into its parts for travel: the task without its script, and the script.
-func (t Task) Apart() (Task, Script) {
+// SplitScript splits a task into its parts for travel: the task without its script, and the script.
+func (t Task) SplitScript() (Task, Script) {
 	script := Script{Source: t.Source}
 	t.Source = ""
 	if t.Nesting != nil {
@@ -80,8 +80,8 @@ func (t Task) Apart() (Task, Script) {
 	return t, script
 }
 
-// With returns the task with the script restored.
-func (t Task) With(script Script) Task {
+// WithScript returns the task with the script restored.
+func (t Task) WithScript(script Script) Task {
 	t.Source = script.Source
 	if len(script.Files) > 0 {
 		var nesting Nesting
@@ -123,8 +123,8 @@ type Snapshot struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Bare returns the call without its state, which suffices to find it in ledgers.
-func (c Snapshot) Bare(call *Call) Snapshot {
+// WithoutState returns the call without its state, which suffices to find it in ledgers.
+func (c Snapshot) WithoutState(call *Call) Snapshot {
 	c.State, c.Until = nil, time.Time{}
 	if key := call.state.Ledger; key != "" {
 		c.State = &State{Ledger: key}
@@ -224,14 +224,14 @@ func (d Driven) Failure(since *State) *interpreter.ErrorObject {
 	return d.State.Last.Error
 }
 
-// Since returns the result without the part of the state that the host already has because it sent that part, in
+// WithoutKnown returns the result without the part of the state that the host already has because it sent that part, in
 // before, to this activity.
-func (d Driven) Since(before *State) Driven {
+func (d Driven) WithoutKnown(before *State) Driven {
 	if d.State == nil || before == nil || d.State.Restarts != before.Restarts { // a restart has begun to see anew
 		return d
 	}
 	state := *d.State
-	d.SeenBefore = state.Requests.Leave(before.Seen)
+	d.SeenBefore = state.Requests.DropKnown(before.Seen)
 	d.State = &state
 	return d
 }

@@ -41,7 +41,7 @@ func (a *apart) drive() interpreter.CallResult {
 		alone = false
 		switch command.Kind {
 		case call.DoAttempt:
-			machine.Attempted(a.attempt(machine, command.Input, ""), a.now)
+			machine.ApplyOutcome(a.attempt(machine, command.Input, ""), a.now)
 		case call.DoHold:
 			fmt.Fprintf(&a.text, "held %s\n", a.json(command.Hold))
 			require.True(a.t, a.people(machine, ""))
@@ -51,7 +51,7 @@ func (a *apart) drive() interpreter.CallResult {
 			}
 			fmt.Fprintf(&a.text, "wait %s (%s): %s\n", command.Wait.Delay, command.Wait.Reason, command.Wait.Summary)
 			a.now = a.now.Add(command.Wait.Delay)
-			machine.Waited()
+			machine.EndWait()
 		case call.DoSink:
 			sink := func() *call.Call { return a.carry(machine, a.fresh).Next(a.now).Sink }
 			machine.SinkDone(a.host.drive(sink, "  "), a.now)
@@ -81,7 +81,7 @@ func (a *apart) fetch(machine *call.Call) call.Driven {
 		command := machine.Next(a.now)
 		if command.Kind == call.DoSink {
 			if !a.write(command.Sink) {
-				machine.SinkLeft(command.Sink)
+				machine.StoreSink(command.Sink)
 				break
 			}
 			machine.SinkDone(*command.Sink.Result(), a.now)
@@ -93,7 +93,7 @@ func (a *apart) fetch(machine *call.Call) call.Driven {
 		}
 		before := machine.View().Snapshot()
 		outcome := a.attempt(machine, command.Input, "")
-		machine.Attempted(outcome, a.now)
+		machine.ApplyOutcome(outcome, a.now)
 		if a.back() || !machine.View().FetchesPage() {
 			return call.Driven{State: &before, Outcome: &outcome}
 		}
@@ -110,7 +110,7 @@ func (a *apart) write(sink *call.Call) bool {
 	for {
 		switch command := sink.Next(a.now); command.Kind {
 		case call.DoAttempt:
-			sink.Attempted(a.attempt(sink, command.Input, "  "), a.now)
+			sink.ApplyOutcome(a.attempt(sink, command.Input, "  "), a.now)
 		case call.DoFinish:
 			return !command.Result.Failed()
 		case call.DoWait, call.DoHold, call.DoSink, call.DoState:
@@ -237,7 +237,7 @@ func pagesOf(t *testing.T, then, rest string) *call.Call {
 // page makes the attempt that is due with a page of these rows.
 func page(call *call.Call, now time.Time, rows ...any) {
 	call.Next(now)
-	call.Attempted(interpreter.Outcome{Data: map[string]any{"more": true, "rows": rows, "n": call.State().Successes}}, now)
+	call.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"more": true, "rows": rows, "n": call.State().Successes}}, now)
 }
 
 func TestDetachable(t *testing.T) {
@@ -271,7 +271,7 @@ func TestTurnsPage(t *testing.T) {
 	page(call, tables.Started, 1)
 	require.True(t, call.View().FetchesPage(), "the page's sink first")
 	due := *call.State()
-	call.SinkLeft(call.Next(tables.Started).Sink)
+	call.StoreSink(call.Next(tables.Started).Sink)
 	require.False(t, call.View().FetchesPage(), "the sink is on its way already")
 	require.False(t, call.View().SinkDue())
 	require.True(t, call.Beyond(due))
@@ -279,7 +279,7 @@ func TestTurnsPage(t *testing.T) {
 	call.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
 	require.True(t, call.View().FetchesPage())
 	call.Next(tables.Started)
-	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable}}, tables.Started)
+	call.ApplyOutcome(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable}}, tables.Started)
 	require.False(t, call.View().FetchesPage(), "the call failed")
 
 	alone := pagesOf(t, ", pages_per_activity: 1", "")
@@ -289,7 +289,7 @@ func TestTurnsPage(t *testing.T) {
 	waiting := pagesOf(t, ", delay: 1s", "")
 	page(waiting, tables.Started, 1)
 	require.False(t, waiting.View().FetchesPage(), "a wait comes first")
-	waiting.Waited()
+	waiting.EndWait()
 	require.True(t, waiting.View().FetchesPage())
 }
 
@@ -413,7 +413,7 @@ func TestChunkAfterARestart(t *testing.T) {
 	}
 	chunk := call.View().NewChunk(tables.Started)
 	call.Next(tables.Started)
-	call.Attempted(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 410}}, tables.Started)
+	call.ApplyOutcome(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 410}}, tables.Started)
 	require.False(t, call.View().FetchesPage(), "a page of a call that begins again is no continuation")
 	for range 3 {
 		require.False(t, chunk.Full(call.View(), tables.Started))
@@ -449,7 +449,7 @@ workflow:
 	require.False(t, machine.Finished())
 	input := machine.Next(tables.Started).Input
 	require.Equal(t, "http://y/b/2-3/k", input.Fields["url"].Data)
-	machine.Attempted(interpreter.Outcome{Data: 1}, tables.Started)
+	machine.ApplyOutcome(interpreter.Outcome{Data: 1}, tables.Started)
 
 	state := *machine.State()
 	carried.State = &state

@@ -112,10 +112,10 @@ func (s *State) continueAfterPage() {
 	}
 	switch last := s.lastTodo(); {
 	case last.Attempt != nil && last.Attempt.Request != nil:
-		s.Requests.Use(*last.Attempt.Request)
+		s.Requests.SetCurrent(*last.Attempt.Request)
 		s.RequestAttempts, s.Lost = 0, 0
 		if slice := last.Attempt.Slice; slice != nil {
-			s.Watermark = s.Watermark.In(slice)
+			s.Watermark = s.Watermark.WithSlice(slice)
 		}
 		s.replaceLast(Todo{Attempt: &PendingAttempt{}})
 	case last.End != nil && last.End.Failed() && s.Last.Error == nil:

@@ -15,7 +15,7 @@ import (
 // none. If a policy that reads the response ended the call, the author has decided, and there is no warning.
 func (r results) unreadWarning(d ruling) string {
 	c, last := r.config, &r.state.Last
-	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.Naming(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
+	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.UsesAny(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
 		return ""
 	}
 	if d.Policy != 0 && len(c.Policies[d.Policy-1].When.Refs()) > 0 && readsResponse(c.Policies[d.Policy-1].When) {
@@ -25,11 +25,11 @@ func (r results) unreadWarning(d ruling) string {
 	says := page.Unread{
 		Policies: c.Policies, Conditions: conditions, LinksRead: links, Answer: last.Data.Data, NextLink: last.Meta.Links["next"], Rows: r.rowsRead(),
 		Status: last.Meta.Status, ContentRange: last.Meta.Headers["content-range"],
-	}.Says()
+	}.Warning()
 	if says == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s (step in line %d)", c.Where(), says, c.Step.NamePos.Line)
+	return fmt.Sprintf("%s: %s (step in line %d)", c.CallPlace(), says, c.Step.NamePos.Line)
 }
 
 // mayHavePages reports whether the call may have several pages: it makes HTTP requests, or one of its policies
@@ -60,7 +60,7 @@ func isList(value any) bool {
 
 // readsResponse reports whether a condition reads any part of a response.
 func readsResponse(node *playbook.Node) bool {
-	return node.Names("response", "page", "this", "data", playbook.DefaultInto)
+	return node.UsesAny("response", "page", "this", "data", playbook.DefaultInto)
 }
 
 // conditionPaths returns the paths into the response that are read by conditions of the call's policies, by routes,

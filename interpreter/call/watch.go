@@ -91,8 +91,8 @@ type Ahead struct {
 	Request *request.Request
 }
 
-// AheadOf returns what follows in the call.
-func (v View) AheadOf() (ahead Ahead) {
+// DescribeAhead returns what follows in the call.
+func (v View) DescribeAhead() (ahead Ahead) {
 	s := v.state
 	for _, todo := range s.Todo {
 		if ahead.Wait = todo.Wait; todo.Wait != nil {

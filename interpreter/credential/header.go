@@ -14,9 +14,9 @@ var credentialHeaders = []string{
 // Headers that count tokens of a limit have other endings.
 var credentialEndings = []string{"-token", "-secret", "-password", "-apikey", "-api-key", "-cookie", "-session", "-session-id"}
 
-// InHeader reports whether a header may contain credentials. A challenge, such as www-authenticate, names the
+// HeaderMayHoldSecret reports whether a header may contain credentials. A challenge, such as www-authenticate, names the
 // required ones and contains none.
-func InHeader(header string) bool {
+func HeaderMayHoldSecret(header string) bool {
 	name := strings.ToLower(header)
 	return slices.Contains(credentialHeaders, name) ||
 		slices.ContainsFunc(credentialEndings, func(ending string) bool { return strings.HasSuffix("-"+name, ending) })

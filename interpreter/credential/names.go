@@ -80,5 +80,5 @@ func IsWritten(name, text string) bool {
 	if NamesSecret(name) && !NamesPage(name) && (LooksSecret(text) || passwordName.MatchString(toSnake(name))) {
 		return true
 	}
-	return IsToken(text) || isAddress(text) && InPath(text) != ""
+	return IsToken(text) || isAddress(text) && FirstPathSecret(text) != ""
 }

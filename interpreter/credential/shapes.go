@@ -112,8 +112,8 @@ func pathSecrets(host, path string, suspects bool) (found []string) {
 	return found
 }
 
-// InPath returns the first secret segment of a URL's path, "" for none.
-func InPath(of string) string {
+// FirstPathSecret returns the first secret segment of a URL's path, "" for none.
+func FirstPathSecret(of string) string {
 	parsed, err := url.Parse(of)
 	if err != nil {
 		return ""
@@ -134,7 +134,7 @@ func IsRandom(text string) bool {
 	switches, kinds, last := 0, 0, byte(0)
 	seen := map[byte]bool{}
 	for i := range len(text) {
-		kind := kindOf(text[i])
+		kind := characterClass(text[i])
 		if kind == 0 {
 			return false
 		}
@@ -153,8 +153,8 @@ func IsRandom(text string) bool {
 	return len(text) >= shortest && seen['0'] && kinds > 1 && switches >= leastSwitches && entropyBits(text) >= leastEntropy && !id.MatchString(text)
 }
 
-// kindOf returns the class of a character of keys: a, A, 0, s for a separator, 0 for any other.
-func kindOf(c byte) byte {
+// characterClass returns the class of a character of keys: a, A, 0, s for a separator, 0 for any other.
+func characterClass(c byte) byte {
 	switch {
 	case c >= 'a' && c <= 'z':
 		return 'a'

@@ -130,7 +130,7 @@ func (l Line) calendarsWithout(left days, from, to int) []Calendar {
 			add(base)
 		}
 	}
-	return append(all, l.leftOf(left)...)
+	return append(all, l.remainingCalendars(left)...)
 }
 
 // group is a set of days and the years that have it.
@@ -158,8 +158,8 @@ func (l Line) daysOf(left days, month time.Month, from, to int) []group {
 	return all
 }
 
-// leftOf returns calendars for the remaining hours of dates that calendarsWithout omits.
-func (l Line) leftOf(left days) []Calendar {
+// remainingCalendars returns calendars for the remaining hours of dates that calendarsWithout omits.
+func (l Line) remainingCalendars(left days) []Calendar {
 	var all []Calendar
 	for _, date := range slices.SortedFunc(maps.Keys(left), time.Time.Compare) {
 		hours := l.hours &^ left[date]

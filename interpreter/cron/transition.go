@@ -123,8 +123,8 @@ func (l Line) pauseAfter(shown time.Time, all []time.Time) time.Duration {
 	return all[i+1].Sub(shown)
 }
 
-// At describes the effect of a transition on the times of a line, "" if none is skipped or repeated.
-func (l Line) At(m Transition) string {
+// DescribeEffect describes the effect of a transition on the times of a line, "" if none is skipped or repeated.
+func (l Line) DescribeEffect(m Transition) string {
 	if l.step != 0 {
 		return ""
 	}

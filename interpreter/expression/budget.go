@@ -88,7 +88,7 @@ func (b *Budget) chargeRead(n int) error {
 // chargeNumbers charges for reading the digits of long numbers. Short numbers are covered by the charge for the
 // operation.
 func (b *Budget) chargeNumbers(x, y any) error {
-	return b.chargeRead(longNumber(x) + longNumber(y))
+	return b.chargeRead(longNumberLength(x) + longNumberLength(y))
 }
 
 // chargeKeys charges for sorting the long keys of a map. Short keys are covered by the charge for their entries.
@@ -108,8 +108,8 @@ func longLength[T ~string](s T) int {
 	return len(s)
 }
 
-// longNumber returns longLength of a number with many digits, and 0 for any other value.
-func longNumber(v any) int {
+// longNumberLength returns longLength of a number with many digits, and 0 for any other value.
+func longNumberLength(v any) int {
 	n, _ := v.(json.Number)
 	return longLength(n)
 }

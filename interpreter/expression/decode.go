@@ -33,13 +33,13 @@ func decodeAll(r reader) (any, error) {
 	if r.refused != nil {
 		return nil, r.refused
 	}
-	return nil, whyNot(r.data)
+	return nil, decodeError(r.data)
 }
 
-// whyNot returns the error of a text that Decode refused: what is wrong, and at which byte and line. The error does
+// decodeError returns the error of a text that Decode refused: what is wrong, and at which byte and line. The error does
 // not name the keys that lead to the position: tracking keys while values are read would cost 4 to 11 % more
 // processor time for pages and batches.
-func whyNot(data []byte) error {
+func decodeError(data []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	_, err := decoder.ReadValue()
 	var syntax *jsontext.SyntacticError
@@ -47,7 +47,7 @@ func whyNot(data []byte) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("not JSON: the text is empty")
 	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: %w at byte %d%s", syntax.Err, syntax.ByteOffset, inLine(data[:min(int(syntax.ByteOffset), len(data))]))
+		return fmt.Errorf("not JSON: %w at byte %d%s", syntax.Err, syntax.ByteOffset, lineSuffix(data[:min(int(syntax.ByteOffset), len(data))]))
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("not JSON: there is more text after the value")
@@ -55,8 +55,8 @@ func whyNot(data []byte) error {
 	return errDepth
 }
 
-// inLine returns " (line N)" for the line in which the text ends, or "" if the text has only one line.
-func inLine(text []byte) string {
+// lineSuffix returns " (line N)" for the line in which the text ends, or "" if the text has only one line.
+func lineSuffix(text []byte) string {
 	if lines := bytes.Count(text, []byte("\n")); lines > 0 {
 		return fmt.Sprintf(" (line %d)", lines+1)
 	}

@@ -90,7 +90,7 @@ func callMedian(b *Budget, args []any) (any, error) {
 	}
 	digits := 0
 	for _, v := range list {
-		digits += longNumber(v)
+		digits += longNumberLength(v)
 	}
 	if err := chargeSort(b, len(list), digits); err != nil {
 		return nil, err

@@ -105,8 +105,8 @@ func (a *amount) addUnit(number, unit string) error {
 	return nil
 }
 
-// timesN returns the amount multiplied by n.
-func (a amount) timesN(n int) amount {
+// multiplyBy returns the amount multiplied by n.
+func (a amount) multiplyBy(n int) amount {
 	return amount{months: a.months * n, days: a.days * n, clock: a.clock * time.Duration(n)}
 }
 
@@ -167,8 +167,8 @@ func layoutProblem(layout string) error {
 	return nil
 }
 
-// timeIn reads the time in the first argument, and the zone in argument zoneAt if there is one.
-func timeIn(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Location, error) {
+// timeAndZone reads the time in the first argument, and the zone in argument zoneAt if there is one.
+func timeAndZone(b *Budget, name string, args []any, zoneAt int) (time.Time, *time.Location, error) {
 	t, err := readTime(b, name, args[:1])
 	if err != nil {
 		return t, nil, err
@@ -198,8 +198,8 @@ func writtenText(name, what string, args []any, n int, problem func(string) erro
 	return text, nil
 }
 
-// amountOf returns the n-th argument as an amount. A number is a number of seconds.
-func amountOf(b *Budget, name string, args []any, n int) (amount, error) {
+// amountArgument returns the n-th argument as an amount. A number is a number of seconds.
+func amountArgument(b *Budget, name string, args []any, n int) (amount, error) {
 	switch v := args[n].(type) {
 	case int:
 		if v < -maxSeconds || v > maxSeconds {
@@ -239,11 +239,11 @@ func momentText(b *Budget, name string, t time.Time) (any, error) {
 
 func callAddTime(b *Budget, args []any) (any, error) {
 	const name = "add_time"
-	t, zone, err := timeIn(b, name, args, 2)
+	t, zone, err := timeAndZone(b, name, args, 2)
 	if err != nil {
 		return nil, err
 	}
-	a, err := amountOf(b, name, args, 1)
+	a, err := amountArgument(b, name, args, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func callAddTime(b *Budget, args []any) (any, error) {
 
 func callStartOf(b *Budget, args []any) (any, error) {
 	const name = "start_of"
-	t, zone, err := timeIn(b, name, args, 2)
+	t, zone, err := timeAndZone(b, name, args, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func startOf(t time.Time, unit string, zone *time.Location) time.Time {
 
 func callFormatTime(b *Budget, args []any) (any, error) {
 	const name = "format_time"
-	t, zone, err := timeIn(b, name, args, 2)
+	t, zone, err := timeAndZone(b, name, args, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func callFormatTime(b *Budget, args []any) (any, error) {
 
 func callTimeRange(b *Budget, args []any) (any, error) {
 	const name = "time_range"
-	from, zone, err := timeIn(b, name, args, 3)
+	from, zone, err := timeAndZone(b, name, args, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	step, err := amountOf(b, name, args, 2)
+	step, err := amountArgument(b, name, args, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +327,7 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 			return nil, err
 		}
 		times = append(times, text)
-		next := step.timesN(len(times)).moveTime(from, zone)
+		next := step.multiplyBy(len(times)).moveTime(from, zone)
 		if step.months == 0 && step.days == 0 {
 			next = t.Add(step.clock)
 		}

@@ -13,17 +13,17 @@ var mapFunctions = []function{
 	{
 		name: "keys", min: 1, max: 1, signature: "keys(map)",
 		doc:  "The keys of the map, sorted.",
-		call: ofEntries("keys", 1, func(key string, _ any) any { return key }),
+		call: mapEntries("keys", 1, func(key string, _ any) any { return key }),
 	},
 	{
 		name: "values", min: 1, max: 1, signature: "values(map)",
 		doc:  "The values of the map in the order of their keys.",
-		call: ofEntries("values", 1, func(_ string, v any) any { return v }),
+		call: mapEntries("values", 1, func(_ string, v any) any { return v }),
 	},
 	{
 		name: "toPairs", min: 1, max: 1, signature: "toPairs(map)",
 		doc:  "The entries of the map as [key, value], sorted by key.",
-		call: ofEntries("toPairs", 3, func(key string, v any) any { return []any{key, v} }),
+		call: mapEntries("toPairs", 3, func(key string, v any) any { return []any{key, v} }),
 	},
 	{
 		name: "fromPairs", min: 1, max: 1, signature: "fromPairs(pairs)",
@@ -31,9 +31,9 @@ var mapFunctions = []function{
 	},
 }
 
-// ofEntries returns a function that makes a list from the results of take for each entry. items is the number of
+// mapEntries returns a function that makes a list from the results of take for each entry. items is the number of
 // list elements to charge per entry.
-func ofEntries(name string, items int, take func(key string, v any) any) func(*Budget, []any) (any, error) {
+func mapEntries(name string, items int, take func(key string, v any) any) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		m, ok := args[0].(map[string]any)
 		if !ok && args[0] != nil {

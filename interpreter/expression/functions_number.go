@@ -26,11 +26,11 @@ var numberFunctions = []function{
 	},
 	{
 		name: "ceil", min: 1, max: 1, signature: "ceil(x)",
-		doc: "The number rounded up to a whole number.", call: onNumber("ceil", wholeBy(math.Ceil, false)),
+		doc: "The number rounded up to a whole number.", call: onNumber("ceil", roundToWhole(math.Ceil, false)),
 	},
 	{
 		name: "floor", min: 1, max: 1, signature: "floor(x)",
-		doc: "The number rounded down to a whole number.", call: onNumber("floor", wholeBy(math.Floor, true)),
+		doc: "The number rounded down to a whole number.", call: onNumber("floor", roundToWhole(math.Floor, true)),
 	},
 	{
 		name: "round", min: 1, max: 2, signature: "round(x[, digits])",
@@ -135,7 +135,7 @@ func toInt(b *Budget, v any) (any, error) {
 		if math.Abs(n) >= digitsEnd {
 			return nil, fmt.Errorf("int cannot hold %s", Text(n))
 		}
-		return fromFloat(math.Trunc(n))
+		return canonicalFloat(math.Trunc(n))
 	case json.Number:
 		if err := b.chargeRead(len(n)); err != nil {
 			return nil, err
@@ -176,12 +176,12 @@ func callAbs(args []any) (any, error) {
 	return args[0], nil
 }
 
-// wholeBy returns a function that rounds numbers to whole ones, down or up.
-func wholeBy(round func(float64) float64, down bool) func([]any) (any, error) {
+// roundToWhole returns a function that rounds numbers to whole ones, down or up.
+func roundToWhole(round func(float64) float64, down bool) func([]any) (any, error) {
 	return func(args []any) (any, error) {
 		switch v := args[0].(type) {
 		case float64:
-			return fromFloat(round(v))
+			return canonicalFloat(round(v))
 		case json.Number:
 			if d := parseDecimal(string(v)); !d.isWhole() {
 				return d.wholeNumber(d.negative == down), nil
@@ -210,7 +210,7 @@ func callRound(args []any) (any, error) {
 		if err != nil {
 			return nil, errNotFinite
 		}
-		return fromFloat(rounded)
+		return canonicalFloat(rounded)
 	case json.Number:
 		return roundLong(v, digits)
 	case int:

@@ -65,8 +65,8 @@ func (b *Budget) chargeCopy(m map[string]any) error {
 	return b.chargePairs(len(m))
 }
 
-// namesOf returns the set of field names in an argument, which is a list of texts or one text.
-func namesOf(b *Budget, name string, v any) (map[string]bool, error) {
+// fieldNames returns the set of field names in an argument, which is a list of texts or one text.
+func fieldNames(b *Budget, name string, v any) (map[string]bool, error) {
 	list, isList := v.([]any)
 	if text, isText := v.(string); isText {
 		list, isList = []any{text}, true
@@ -96,7 +96,7 @@ func callOmit(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := namesOf(b, "omit", args[1])
+	names, err := fieldNames(b, "omit", args[1])
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func callOmit(b *Budget, args []any) (any, error) {
 }
 
 func callOmitDeep(b *Budget, args []any) (any, error) {
-	names, err := namesOf(b, "omit_deep", args[1])
+	names, err := fieldNames(b, "omit_deep", args[1])
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func callPick(b *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := namesOf(b, "pick", args[1])
+	names, err := fieldNames(b, "pick", args[1])
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func callUnix(b *Budget, args []any) (any, error) {
 		return int(t.Unix()), nil
 	}
 	fraction := float64(t.Nanosecond()) / 1e9
-	return fromFloat(float64(t.Unix()) + fraction)
+	return canonicalFloat(float64(t.Unix()) + fraction)
 }
 
 func extremeTime(name string, direction int) func(*Budget, []any) (any, error) {
@@ -119,14 +119,14 @@ func extremeTime(name string, direction int) func(*Budget, []any) (any, error) {
 // seconds since 1970.
 func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if seconds, ok := args[0].(int); ok && len(args) == 1 {
-		return ofSeconds(name, seconds, 0)
+		return timeOfSeconds(name, seconds, 0)
 	}
 	if err := b.chargeNumbers(args[0], nil); err != nil {
 		return time.Time{}, err
 	}
 	if seconds, isNumber := Float(args[0]); isNumber && len(args) == 1 {
 		whole := math.Floor(min(max(seconds, -mostEpoch), mostEpoch))
-		return ofSeconds(name, int(whole), time.Duration(math.Round((seconds-whole)*1e6))*time.Microsecond)
+		return timeOfSeconds(name, int(whole), time.Duration(math.Round((seconds-whole)*1e6))*time.Microsecond)
 	}
 	s, ok := args[0].(string)
 	if !ok {
@@ -220,8 +220,8 @@ var offsetLayouts = map[int]string{len("+02"): "-07", len("+0200"): "-0700", len
 // to a time.
 const mostEpoch = 1e12
 
-// ofSeconds returns the time of a number of seconds since 1970. A year outside 0 to 9999 is an error.
-func ofSeconds(name string, seconds int, fraction time.Duration) (time.Time, error) {
+// timeOfSeconds returns the time of a number of seconds since 1970. A year outside 0 to 9999 is an error.
+func timeOfSeconds(name string, seconds int, fraction time.Duration) (time.Time, error) {
 	t := time.Unix(int64(seconds), 0).Add(fraction).UTC()
 	if year := t.Year(); year < 0 || year > 9999 {
 		return t, fmt.Errorf("%s: %d seconds since 1970 are beyond the year 9999; divide milliseconds by 1000", name, seconds)
@@ -263,7 +263,7 @@ func callDuration(_ *Budget, args []any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("duration %w", durationProblem(s))
 	}
-	return fromFloat(d.Seconds())
+	return canonicalFloat(d.Seconds())
 }
 
 // isoDuration matches an ISO 8601 duration: the part before T, in which M means months, and the part after T.

@@ -133,7 +133,7 @@ func (n noting) callNoting(b *Budget, x, y any, offset int) (any, error) {
 		return given, err
 	}
 	if n.lists {
-		x, y = oneOf(x), oneOf(y)
+		x, y = firstElement(x), firstElement(y)
 	}
 	if what := misreadText(x, y); what != "" {
 		b.addNote(offset, what)
@@ -141,7 +141,7 @@ func (n noting) callNoting(b *Budget, x, y any, offset int) (any, error) {
 	return given, nil
 }
 
-func oneOf(v any) any {
+func firstElement(v any) any {
 	if list, isList := v.([]any); isList && len(list) > 0 {
 		return list[0]
 	}

@@ -49,8 +49,8 @@ const (
 	plainDigits = 21
 )
 
-// fromFloat returns the canonical value of a float.
-func fromFloat(f float64) (any, error) {
+// canonicalFloat returns the canonical value of a float.
+func canonicalFloat(f float64) (any, error) {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):
 		return nil, errNotFinite
@@ -159,7 +159,7 @@ func canonicalNumber(v any) (any, error) {
 	case float32:
 		return canonicalNumber(float64(v))
 	case float64:
-		n, err := fromFloat(v)
+		n, err := canonicalFloat(v)
 		if err != nil {
 			return nil, fmt.Errorf("%v is not a number that JSON can hold", v)
 		}

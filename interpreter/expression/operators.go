@@ -143,8 +143,8 @@ func textOf(b *Budget, v any) (string, error) {
 	return Text(v), nil
 }
 
-// Charged renders a value as Text does, and charges the budget for it.
-func Charged(b *Budget, v any) (string, error) { return joinValues(b, []any{v}, "") }
+// ChargedText renders a value as Text does, and charges the budget for it.
+func ChargedText(b *Budget, v any) (string, error) { return joinValues(b, []any{v}, "") }
 
 func joinValues(b *Budget, values []any, separator string) (string, error) {
 	parts := make([]string, len(values))

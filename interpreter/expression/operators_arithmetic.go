@@ -94,7 +94,7 @@ func applyArithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (
 	if err != nil {
 		return nil, err
 	}
-	return fromFloat(result)
+	return canonicalFloat(result)
 }
 
 func operandError(op, verb string, x, y any) error {
@@ -163,7 +163,7 @@ func divInts(a, c int) (any, error) {
 		return a / c, nil
 	}
 	quotient, _ := new(big.Rat).SetFrac64(int64(a), int64(c)).Float64() // a and c may be beyond 2^53
-	return fromFloat(quotient)
+	return canonicalFloat(quotient)
 }
 
 func modInts(a, c int) (any, error) {
@@ -267,7 +267,7 @@ func opPow(b *Budget, x, y any) (any, error) {
 	if base == 0 && n < 0 {
 		return nil, errZero
 	}
-	return fromFloat(powFloat(base, n))
+	return canonicalFloat(powFloat(base, n))
 }
 
 func powInts(base, n int) (int, bool) {

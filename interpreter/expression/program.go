@@ -161,7 +161,7 @@ func (p *Program) Eval(scope Scope, b *Budget) (any, error) {
 	}
 	result, err := m.vm.Run(p.code, m.env)
 	if b.machine == nil {
-		m.release()
+		m.putBack()
 	}
 	if err != nil {
 		return nil, p.explainError(err, scope)
@@ -192,9 +192,9 @@ func newMachine() *machine {
 	}
 }
 
-// release clears the machine and returns it to the pool. A machine that has evaluated predicates is not reused,
+// putBack clears the machine and returns it to the pool. A machine that has evaluated predicates is not reused,
 // because it keeps values that cannot be cleared.
-func (m *machine) release() {
+func (m *machine) putBack() {
 	if m.vm.Scopes != nil {
 		return
 	}

@@ -233,12 +233,12 @@ func (t *Template) NestedProblems() []Problem {
 		if s.Program == nil {
 			continue
 		}
-		problems = append(problems, shiftProblems(nestedIn([]rune(s.Program.source)), s.inner)...)
+		problems = append(problems, shiftProblems(nestedProblems([]rune(s.Program.source)), s.inner)...)
 	}
 	return problems
 }
 
-func nestedIn(source []rune) []Problem {
+func nestedProblems(source []rune) []Problem {
 	var problems []Problem
 	for at := 0; at < len(source); at++ {
 		if !isQuote(source[at]) {

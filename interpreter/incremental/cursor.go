@@ -187,7 +187,7 @@ func (f Form) Before(c Cursor, lag Lag) Cursor {
 	case c.IsZero() || c.Position == nil:
 		return c
 	case lag == 0:
-		return f.inForm(c)
+		return f.convertCursor(c)
 	}
 	switch f.Type {
 	case Time:

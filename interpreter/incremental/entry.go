@@ -55,7 +55,7 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 	if d.Repeated = r.Holder == claim.Holder; d.Repeated {
 		return d, nil
 	}
-	if d.Refused = OfAnother(r.State, claim.Source); d.Refused != nil {
+	if d.Refused = RefuseOtherSource(r.State, claim.Source); d.Refused != nil {
 		return d, nil
 	}
 	if target != nil {
@@ -72,7 +72,7 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 		return d, nil
 	}
 	if target != nil && claim.Inserts && !d.Anew {
-		if d.Refused, err = ofAnotherKey(r.Name, target, claim.Key); d.Refused != nil || err != nil {
+		if d.Refused, err = refuseOtherKey(r.Name, target, claim.Key); d.Refused != nil || err != nil {
 			return d, err
 		}
 	}
@@ -116,8 +116,8 @@ func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused 
 	return refused, noRows, err
 }
 
-// ofAnotherKey returns a refusal if the claimed key would not recognize the known rows of the state; otherwise nil.
-func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal, error) {
+// refuseOtherKey returns a refusal if the claimed key would not recognize the known rows of the state; otherwise nil.
+func refuseOtherKey(state string, target ClaimTarget, claimed []string) (*Refusal, error) {
 	key, inserted, err := target.Key()
 	if err != nil || !inserted || (key == nil) == (claimed == nil) && slices.Equal(key, claimed) {
 		return nil, err
@@ -126,7 +126,7 @@ func ofAnotherKey(state string, target ClaimTarget, claimed []string) (*Refusal,
 	if err != nil || !known {
 		return nil, err
 	}
-	return OfAnotherKey(state, key, claimed), nil
+	return RefuseOtherKey(state, key, claimed), nil
 }
 
 // FullIntoAnother is the note of a state that starts anew because everything is read for a table that its call
@@ -174,8 +174,8 @@ const (
 	StandingOther                       // a call of another run holds it
 )
 
-// StandingOf returns how a write relates to the state; its holder is in the form of the keeper.
-func (r StateEntry) StandingOf(write StateWrite) Standing {
+// CompareWrite returns how a write relates to the state; its holder is in the form of the keeper.
+func (r StateEntry) CompareWrite(write StateWrite) Standing {
 	before, again := write.FenceNumbers()
 	switch {
 	case r.Holder == "":

@@ -204,20 +204,20 @@ func (k *Keeper) refuseFull() *Refusal {
 func (k *Keeper) ApplyWrite(write StateWrite, now time.Time) *Refusal {
 	s, found := k.getState(write.Name)
 	if !found {
-		return notHeld("the state %q was forgotten while its rows were written", write.Name)
+		return refuseNotHeld("the state %q was forgotten while its rows were written", write.Name)
 	}
 	entry := s.stateEntry()
 	write.Holder = digestText(write.Holder)
-	switch entry.StandingOf(write) {
+	switch entry.CompareWrite(write) {
 	case StandingSet:
-		return notHeld("the state %q was set by a person while its rows were written", s.Name)
+		return refuseNotHeld("the state %q was set by a person while its rows were written", s.Name)
 	case StandingSameRun:
-		return notHeld("another iteration of this run has claimed the state %q: two elements of the loop share it. "+
+		return refuseNotHeld("another iteration of this run has claimed the state %q: two elements of the loop share it. "+
 			"Remove duplicate elements, or use what distinguishes them in the name of the state", s.Name)
 	case StandingOther:
-		return notHeld("the state %q is now held by another call, of the run %s", s.Name, s.Run)
+		return refuseNotHeld("the state %q is now held by another call, of the run %s", s.Name, s.Run)
 	case StandingAhead:
-		return notHeld("write %d of the state %q comes out of order, behind write %d", write.Number, s.Name, entry.Last)
+		return refuseNotHeld("write %d of the state %q comes out of order, behind write %d", write.Number, s.Name, entry.Last)
 	case StandingNext:
 		if !k.putState(stateOf(entry.ApplyWrite(write, now))) {
 			return k.refuseFull()
@@ -227,7 +227,7 @@ func (k *Keeper) ApplyWrite(write StateWrite, now time.Time) *Refusal {
 	return nil
 }
 
-func notHeld(format string, args ...any) *Refusal {
+func refuseNotHeld(format string, args ...any) *Refusal {
 	return &Refusal{Type: TypeMoved, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -30,20 +30,20 @@ func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known Kn
 		written = row
 	}
 	if r.Type == Token { // the whole row: one of the same key may be a newer one
-		return KnownRow{Hash: hashOf(nil, written), Position: belowToken}
+		return KnownRow{Hash: hashParts(nil, written), Position: belowToken}
 	}
-	cursor, _ := Member(row, r.CursorPath)
+	cursor, _ := RowValue(row, r.CursorPath)
 	if at, ok := (Form{r.Type, r.Format}).appendPosition(positions, cursor); ok {
 		known.Position = at
 	}
 	if len(r.Key) == 0 {
-		known.Hash = hashOf(r.rowDigest(known.Position, cursor, written), written)
+		known.Hash = hashParts(r.rowDigest(known.Position, cursor, written), written)
 		return known
 	}
 	const usual = 4 // columns of a key, and the cursor
 	parts := make([]any, 0, usual)
 	for _, column := range r.Key {
-		value, _ := Member(row, column)
+		value, _ := RowValue(row, column)
 		parts = append(parts, value)
 	}
 	if known.Position == nil {
@@ -51,7 +51,7 @@ func (r *RowIdentity) IdentifyRow(row, written any, positions *[]byte) (known Kn
 	}
 	// The hash includes the position rather than the cursor, so that the same instant in another format is the same
 	// row.
-	known.Hash = hashOf(known.Position, parts...)
+	known.Hash = hashParts(known.Position, parts...)
 	return known
 }
 
@@ -61,7 +61,7 @@ func (r *RowIdentity) rowDigest(position []byte, cursor, written any) []byte {
 	if position == nil {
 		return nil
 	}
-	if has, _ := Member(written, r.CursorPath); has == cursor { // which is no list and no map, as it has a position
+	if has, _ := RowValue(written, r.CursorPath); has == cursor { // which is no list and no map, as it has a position
 		return nil
 	}
 	return position
@@ -76,7 +76,7 @@ func (r *RowIdentity) IdentifyRows(rows []any, written func(i int) any) []KnownR
 	return known
 }
 
-func hashOf(position []byte, parts ...any) [HashLength]byte {
+func hashParts(position []byte, parts ...any) [HashLength]byte {
 	digest := expression.SumWith(position, parts...)
 	return [HashLength]byte(digest[:HashLength])
 }
@@ -89,7 +89,7 @@ func (r *RowIdentity) LacksColumn(row any) (column string, lacks bool) {
 	}
 	empty := true
 	for _, column := range r.Key {
-		value, found := Member(row, column)
+		value, found := RowValue(row, column)
 		if !found {
 			return column, true
 		}
@@ -105,13 +105,13 @@ func (r *RowIdentity) KeyText(row any) string {
 	}
 	parts := make([]any, len(r.Key))
 	for i, column := range r.Key {
-		parts[i], _ = Member(row, column)
+		parts[i], _ = RowValue(row, column)
 	}
 	return expression.Text(parts)
 }
 
-// Member returns a value in a row: of the column with this exact name, otherwise at a dotted path.
-func Member(row any, path string) (value any, found bool) {
+// RowValue returns a value in a row: of the column with this exact name, otherwise at a dotted path.
+func RowValue(row any, path string) (value any, found bool) {
 	if columns, isMap := row.(map[string]any); isMap {
 		if value, found = columns[path]; found {
 			return value, true

@@ -177,9 +177,9 @@ type StateChange struct {
 	Note string    `json:"note,omitempty"`
 }
 
-// OfAnother returns a refusal if a claim is for another source; otherwise nil. A state that has not moved, or was
+// RefuseOtherSource returns a refusal if a claim is for another source; otherwise nil. A state that has not moved, or was
 // set by a person, does not belong to a source yet.
-func OfAnother(state State, source SourceIdentity) *Refusal {
+func RefuseOtherSource(state State, source SourceIdentity) *Refusal {
 	kept := state.Source
 	if state.Watermark.IsZero() || kept == (SourceIdentity{}) || kept == source {
 		return nil
@@ -277,9 +277,9 @@ func withoutRows(state State, table Table) *Refusal {
 		state.Name, state.Watermark.Text(), table.Shown, lacks)}
 }
 
-// OfAnotherKey returns the refusal of a claim whose key identifies rows differently from the known rows of the
+// RefuseOtherKey returns the refusal of a claim whose key identifies rows differently from the known rows of the
 // state.
-func OfAnotherKey(state string, kept, claimed []string) *Refusal {
+func RefuseOtherKey(state string, kept, claimed []string) *Refusal {
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
 		"the state %q identifies rows by %s, and the step by %s: rows that are read again would be inserted twice. Use the former key, "+
 			"or mode: upsert. If rows may be inserted twice, accept the new key by setting the state to its value with `starter state set`",

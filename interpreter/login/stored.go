@@ -67,17 +67,17 @@ func (s *StoredLogin) Adopt(seed *SeedToken, now time.Time) bool {
 	}
 	s.Seeds = append(s.Seeds, seed.Digest)
 	s.Seeds = s.Seeds[max(0, len(s.Seeds)-mostSeeds):]
-	s.begin(seed.Sealed, ByConfiguration, now)
+	s.replaceTokens(seed.Sealed, ByConfiguration, now)
 	return true
 }
 
-// begin replaces the stored tokens by a refresh token. It gets a new number, so that no exchange of the previous
+// replaceTokens replaces the stored tokens by a refresh token. It gets a new number, so that no exchange of the previous
 // token counts as newer.
-func (s *StoredLogin) begin(refresh, by string, now time.Time) {
+func (s *StoredLogin) replaceTokens(refresh, by string, now time.Time) {
 	s.Issued++
 	s.Generation, s.Refresh, s.By, s.At = s.Issued, refresh, by, now
 	s.Access, s.UsableUntil, s.Scopes, s.Refreshed = "", time.Time{}, nil, time.Time{}
-	s.settled()
+	s.clearFailures()
 }
 
 // LogIn stores the tokens of a person's login. It returns why it cannot; nil if it did.
@@ -91,19 +91,19 @@ func (s *StoredLogin) LogIn(outcome ExchangeOutcome, by string, now time.Time) *
 	if outcome.End != EndToken {
 		return outcome.Failure
 	}
-	s.begin(outcome.Refresh, by, now)
+	s.replaceTokens(outcome.Refresh, by, now)
 	s.Access, s.UsableUntil, s.Scopes, s.Refreshed = outcome.Access, outcome.UsableUntil, outcome.Scopes, now
 	return nil
 }
 
 // LogOut deletes the tokens.
 func (s *StoredLogin) LogOut(by string, now time.Time) {
-	s.begin("", "", now)
+	s.replaceTokens("", "", now)
 	s.Required, s.RequiredAt = by+" has logged out", now
 }
 
-// settled clears the records of earlier failures.
-func (s *StoredLogin) settled() {
+// clearFailures clears the records of earlier failures.
+func (s *StoredLogin) clearFailures() {
 	s.Unanswered, s.ReportedBy, s.NotSent, s.Failed = 0, time.Time{}, 0, 0
 	s.Required, s.RequiredAt, s.Failure, s.RetryAt = "", time.Time{}, nil, time.Time{}
 }
@@ -158,7 +158,7 @@ func (s *StoredLogin) Accept(outcome ExchangeOutcome, now time.Time) bool {
 	if outcome.Scopes != nil {
 		s.Scopes = outcome.Scopes
 	}
-	s.settled()
+	s.clearFailures()
 	return true
 }
 
@@ -175,22 +175,22 @@ func (s *StoredLogin) End(outcome ExchangeOutcome, lost bool, now time.Time) {
 		s.Access = ""
 	case EndNotSent:
 		if s.NotSent++; s.NotSent >= mostNotSent || !lost {
-			s.fail(outcome.Failure, now)
+			s.recordFailure(outcome.Failure, now)
 		}
 	case EndUnanswered:
 		if s.Unanswered++; lost {
 			s.ReportedBy = now.Add(ReportPatience)
 		}
 		if s.Unanswered > 1 {
-			s.fail(outcome.Failure, now)
+			s.recordFailure(outcome.Failure, now)
 		}
 	default:
-		s.fail(outcome.Failure, now)
+		s.recordFailure(outcome.Failure, now)
 	}
 }
 
-// fail answers requests with a failure for a while.
-func (s *StoredLogin) fail(failure *LoginFailure, now time.Time) {
+// recordFailure answers requests with a failure for a while.
+func (s *StoredLogin) recordFailure(failure *LoginFailure, now time.Time) {
 	pause := min(firstPause<<min(s.Failed, 10), longestPause)
 	if failure.Final {
 		pause = finalPause

@@ -45,7 +45,7 @@ func (e extent) endOffset(n *yaml.Node) int {
 		if n.Kind != yaml.MappingNode {
 			return unknown
 		}
-		return e.afterColon(n.Content[len(n.Content)-2])
+		return e.valueOffset(n.Content[len(n.Content)-2])
 	}
 	return e.endOffset(last)
 }
@@ -70,8 +70,8 @@ func (e extent) scalarEnd(n *yaml.Node, start int) int {
 	return end + 1
 }
 
-// afterColon returns the offset after the colon of a key.
-func (e extent) afterColon(key *yaml.Node) int {
+// valueOffset returns the offset after the colon of a key.
+func (e extent) valueOffset(key *yaml.Node) int {
 	end := e.endOffset(key)
 	if end < 0 {
 		return unknown

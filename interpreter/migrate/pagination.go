@@ -52,7 +52,7 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 		p := playbook.PaginationOf(loop)
 		written := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{p.Key, p.Value}}
 		written = yamltree.Resolved(written, true)
-		list := playbook.OlderPages(e.file, written.Content[1], toolOf(yamltree.Keys(step)))
+		list := playbook.OlderPages(e.file, written.Content[1], literalTool(yamltree.Keys(step)))
 		switch {
 		case list == nil:
 			return nil, false

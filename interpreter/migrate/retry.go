@@ -58,7 +58,7 @@ func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 			continue
 		}
 		pos, end := yamltree.Position(site.key), e.endOffset(site.value)
-		if end < 0 || behindAlias(site) {
+		if end < 0 || aliasHasSections(site) {
 			m.notMigrated(pos)
 			continue
 		}
@@ -78,9 +78,9 @@ func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 	return rounds
 }
 
-// behindAlias reports whether an alias refers to a form with further sections in it: expanding it would change
+// aliasHasSections reports whether an alias refers to a form with further sections in it: expanding it would change
 // their number.
-func behindAlias(site retrySite) bool {
+func aliasHasSections(site retrySite) bool {
 	if site.value.Kind != yaml.AliasNode {
 		return false
 	}
@@ -144,7 +144,7 @@ func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
 
 // retryEdit returns the edit that replaces the value of a retry key by the list.
 func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) (edit, bool) {
-	colon, start, end := e.afterColon(site.key), e.startOffset(site.value), e.endOffset(site.value)
+	colon, start, end := e.valueOffset(site.key), e.startOffset(site.value), e.endOffset(site.value)
 	if colon < 0 || start < colon || end < 0 {
 		return edit{}, false
 	}

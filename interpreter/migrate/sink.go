@@ -115,7 +115,7 @@ func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit 
 	inLines.Style = 0
 	text := strings.TrimRight(e.text[end:lineEnd], " \t") + breaks +
 		indentBlock(yamltree.Encode(inLines), key.Column+1, breaks) + sinkText
-	return edit{e.afterColon(key), lineEnd, text}
+	return edit{e.valueOffset(key), lineEnd, text}
 }
 
 // shiftLines indents lines, or unindents them as far as possible.

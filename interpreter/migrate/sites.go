@@ -41,7 +41,7 @@ func sitesOf(root *yaml.Node) *sites {
 	}
 	keys := yamltree.Keys(top)
 	flow := inBrackets(top)
-	for _, entry := range itemsOf(keys["workbook"]) {
+	for _, entry := range sequenceItems(keys["workbook"]) {
 		s.visitCall(entry, "workbook entry")
 		s.visitInline(entry, pathTo(workbookPath, yamltree.Keys(entry)["name"]), flow || inBrackets(keys["workbook"]))
 	}
@@ -61,7 +61,7 @@ func pathTo(outer string, name *yaml.Node) string {
 }
 
 func (s *sites) visitWorkflow(workflow *yaml.Node, path string, flow bool) {
-	for _, step := range itemsOf(workflow) {
+	for _, step := range sequenceItems(workflow) {
 		s.visitStep(step, path, flow || inBrackets(workflow))
 	}
 }
@@ -69,7 +69,7 @@ func (s *sites) visitWorkflow(workflow *yaml.Node, path string, flow bool) {
 // visitInline visits the steps of the inline playbook of a call.
 func (s *sites) visitInline(call *yaml.Node, path string, flow bool) {
 	keys := yamltree.Keys(call)
-	if call.Kind != yaml.MappingNode || !playbook.TraitsOf(toolOf(keys)).Plays {
+	if call.Kind != yaml.MappingNode || !playbook.TraitsOf(literalTool(keys)).Plays {
 		return
 	}
 	flow = flow || inBrackets(call)
@@ -81,7 +81,7 @@ func (s *sites) visitInline(call *yaml.Node, path string, flow bool) {
 
 func inBrackets(n *yaml.Node) bool { return n != nil && n.Style&yaml.FlowStyle != 0 }
 
-func itemsOf(n *yaml.Node) []*yaml.Node {
+func sequenceItems(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return nil
 	}
@@ -102,12 +102,12 @@ func (s *sites) visitStep(step *yaml.Node, outer string, flow bool) {
 		s.requestsOf(yamltree.Keys(tool), flow || inBrackets(tool))
 	}
 	s.visitInline(step, path, flow)
-	s.visitRetry(step, toolOf(keys), flow)
-	s.visitSink(sinkOf(step), flow)
+	s.visitRetry(step, literalTool(keys), flow)
+	s.visitSink(sinkNode(step), flow)
 	s.visitNotices(keys, flow)
 	if loop := keys["loop"]; loop != nil {
 		s.visitRenamed(loop, "loop")
-		s.visitSink(sinkOf(loop), flow || inBrackets(loop))
+		s.visitSink(sinkNode(loop), flow || inBrackets(loop))
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *sites) visitStep(step *yaml.Node, outer string, flow bool) {
 func (s *sites) visitNotices(words map[string]*yaml.Node, flow bool) {
 	for _, word := range []string{"on_success", "on_failure", "notify"} {
 		value := words[word]
-		notices := itemsOf(value)
+		notices := sequenceItems(value)
 		if value != nil && value.Kind == yaml.MappingNode {
 			notices = []*yaml.Node{value}
 		}
@@ -123,7 +123,7 @@ func (s *sites) visitNotices(words map[string]*yaml.Node, flow bool) {
 			s.visitRequest(notice, flow || inBrackets(value))
 			s.visitCall(notice, "notice")
 			if notice.Kind == yaml.MappingNode {
-				s.visitRetry(notice, cmp.Or(toolOf(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
+				s.visitRetry(notice, cmp.Or(literalTool(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
 			}
 		}
 	}
@@ -144,8 +144,8 @@ func (s *sites) visitRequest(n *yaml.Node, flow bool) {
 	}
 }
 
-// sinkOf returns the sink in a map, in either spelling; nil if it has none.
-func sinkOf(n *yaml.Node) *yaml.Node {
+// sinkNode returns the sink in a map, in either spelling; nil if it has none.
+func sinkNode(n *yaml.Node) *yaml.Node {
 	if at := indexOfSink(n); at >= 0 {
 		return n.Content[at+1]
 	}
@@ -166,11 +166,11 @@ func (s *sites) visitSink(sink *yaml.Node, flow bool) {
 	}
 	flow = flow || inBrackets(sink)
 	s.visitCall(sink, "sink")
-	s.visitRetry(sink, toolOf(yamltree.Keys(sink)), flow)
+	s.visitRetry(sink, literalTool(yamltree.Keys(sink)), flow)
 }
 
-// toolOf returns the literal tool of a call, in either spelling.
-func toolOf(keys map[string]*yaml.Node) string {
+// literalTool returns the literal tool of a call, in either spelling.
+func literalTool(keys map[string]*yaml.Node) string {
 	tool := keys["tool"]
 	if tool == nil {
 		tool = keys["type"]
@@ -198,7 +198,7 @@ func (s *sites) visitRetry(owner *yaml.Node, tool string, flow bool) {
 			parent: owner, at: i + 1, key: owner.Content[i], value: value, tool: tool, flow: flow,
 		})
 		flow := flow || inBrackets(value)
-		for _, policy := range itemsOf(value) {
+		for _, policy := range sequenceItems(value) {
 			s.visitThen(yamltree.Keys(policy)["then"], flow || inBrackets(policy))
 		}
 		if value.Kind == yaml.MappingNode {
@@ -215,11 +215,11 @@ func (s *sites) visitThen(then *yaml.Node, flow bool) {
 	flow = flow || inBrackets(then)
 	keys := yamltree.Keys(then)
 	s.visitRenamed(then, "then")
-	s.visitSink(sinkOf(then), flow)
+	s.visitSink(sinkNode(then), flow)
 	for _, word := range []string{"per_iteration", "per_page"} {
 		if pages := keys[word]; pages != nil {
 			s.visitRenamed(pages, "per_iteration")
-			s.visitSink(sinkOf(pages), flow || inBrackets(pages))
+			s.visitSink(sinkNode(pages), flow || inBrackets(pages))
 		}
 	}
 	if next := keys["next_call"]; next != nil {

@@ -22,7 +22,7 @@ func claimOf(t *testing.T, run string, all ...partition.Partition) partition.Cla
 // history of the ledger; a claim that overlaps is refused until the other is released or its run has ended.
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	days, err := set(t, "day", "2024-01-01", "Europe/Berlin").Complete(at(t, "2024-02-01T12:00:00Z"))
+	days, err := set(t, "day", "2024-01-01", "Europe/Berlin").CompletePartitions(at(t, "2024-02-01T12:00:00Z"))
 	require.NoError(t, err)
 	l := &partition.Ledger{}
 	require.Empty(t, l.Claim(claimOf(t, "a", days[:10]...)))

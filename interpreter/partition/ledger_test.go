@@ -33,7 +33,7 @@ func reread(t *testing.T, l *partition.Ledger) *partition.Ledger {
 func TestLedgerAgainstAMap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(24, 9))
-	all, err := set(t, "day", "2024-01-01", "Europe/Berlin").Complete(at(t, "2024-06-01T00:00:00Z"))
+	all, err := set(t, "day", "2024-01-01", "Europe/Berlin").CompletePartitions(at(t, "2024-06-01T00:00:00Z"))
 	require.NoError(t, err)
 	for range 30 {
 		l, last := &partition.Ledger{}, map[string]partition.Note{}
@@ -68,7 +68,7 @@ func TestLedgerAgainstAMap(t *testing.T) {
 func TestLedgerIsRanges(t *testing.T) {
 	t.Parallel()
 	hours := set(t, "hour", "2024-01-01", "Europe/Berlin")
-	all, err := hours.Complete(at(t, "2023-12-31T23:00:00Z").Add(10_000 * time.Hour))
+	all, err := hours.CompletePartitions(at(t, "2023-12-31T23:00:00Z").Add(10_000 * time.Hour))
 	require.NoError(t, err)
 	require.Len(t, all, 10_000)
 	l := &partition.Ledger{}
@@ -95,9 +95,9 @@ func TestLedgerIsRanges(t *testing.T) {
 func TestLedgerOfOtherPartitions(t *testing.T) {
 	t.Parallel()
 	until := at(t, "2024-04-01T00:00:00Z")
-	days, err := set(t, "day", "2024-01-01", "").Complete(until)
+	days, err := set(t, "day", "2024-01-01", "").CompletePartitions(until)
 	require.NoError(t, err)
-	months, err := set(t, "month", "2024-01-01", "").Complete(until)
+	months, err := set(t, "month", "2024-01-01", "").CompletePartitions(until)
 	require.NoError(t, err)
 	l := &partition.Ledger{}
 	require.NoError(t, l.Note(note(months[1], "months", "run", partition.Done)))

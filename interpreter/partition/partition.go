@@ -45,9 +45,9 @@ type Partition struct {
 	End   time.Time `json:"end,omitzero"`
 }
 
-// Words returns the value of `partition` in expressions. Times have the offset of the zone, so that they begin with
+// ExprValue returns the value of `partition` in expressions. Times have the offset of the zone, so that they begin with
 // its local date.
-func (p Partition) Words() map[string]any {
+func (p Partition) ExprValue() map[string]any {
 	words := map[string]any{"key": p.Key, "index": p.Index, "start": nil, "end": nil}
 	if !p.Start.IsZero() {
 		words["start"], words["end"] = p.Start.Format(time.RFC3339), p.End.Format(time.RFC3339)
@@ -232,8 +232,8 @@ func (s *Set) isShownTwice(t time.Time) bool {
 	return false
 }
 
-// Listed reports whether the partitions come from a list and have no times.
-func (s *Set) Listed() bool { return s.rule.Keys != nil }
+// IsList reports whether the partitions come from a list and have no times.
+func (s *Set) IsList() bool { return s.rule.Keys != nil }
 
 // First returns the key of the first partition.
 func (s *Set) First() string { return s.partitionAt(0).Key }
@@ -243,7 +243,7 @@ func (s *Set) UnitName() string { return s.rule.Unit }
 
 // completeCount counts the partitions whose time is over.
 func (s *Set) completeCount(at time.Time) int {
-	if s.Listed() {
+	if s.IsList() {
 		return len(s.rule.Keys)
 	}
 	if !s.rule.Until.IsZero() && at.After(s.rule.Until) {
@@ -252,9 +252,9 @@ func (s *Set) completeCount(at time.Time) int {
 	return max(s.indexOf(at), 0)
 }
 
-// Complete returns the partitions whose time is over, in order; for a list all of them. The error says that there
+// CompletePartitions returns the partitions whose time is over, in order; for a list all of them. The error says that there
 // are too many.
-func (s *Set) Complete(at time.Time) ([]Partition, error) {
+func (s *Set) CompletePartitions(at time.Time) ([]Partition, error) {
 	count := s.completeCount(at)
 	if count > Max {
 		return nil, fmt.Errorf("there are %d partitions, more than %d; use longer partitions, or a later start", count, Max)
@@ -262,16 +262,16 @@ func (s *Set) Complete(at time.Time) ([]Partition, error) {
 	all := make([]Partition, 0, count)
 	for i := range count {
 		p := s.partitionAt(i)
-		if s.Listed() || p.Start.Before(p.End) { // a zone may skip a whole day
+		if s.IsList() || p.Start.Before(p.End) { // a zone may skip a whole day
 			all = append(all, p)
 		}
 	}
 	return all, nil
 }
 
-// Of returns the partition of a run: the one with the key, which must be complete, or without a key the newest
+// ForRun returns the partition of a run: the one with the key, which must be complete, or without a key the newest
 // complete one.
-func (s *Set) Of(key string, at time.Time) (Partition, error) {
+func (s *Set) ForRun(key string, at time.Time) (Partition, error) {
 	if key != "" {
 		p, err := s.Find(key)
 		if err == nil && p.End.After(at) {
@@ -279,7 +279,7 @@ func (s *Set) Of(key string, at time.Time) (Partition, error) {
 		}
 		return p, err
 	}
-	if s.Listed() {
+	if s.IsList() {
 		return Partition{}, fmt.Errorf("the partitions are a list, so a run has to name one of them: %s", s.someKeys())
 	}
 	count := s.completeCount(at)
@@ -309,7 +309,7 @@ func (s *Set) someKeys() string {
 
 // PartitionHolding returns the partition that contains a time.
 func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
-	if s.Listed() {
+	if s.IsList() {
 		return Partition{}, fmt.Errorf("the partitions are a list without times: %s", s.someKeys())
 	}
 	if t.Before(s.rule.Start) {
@@ -324,7 +324,7 @@ func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
 
 // Find returns the partition with a key.
 func (s *Set) Find(key string) (Partition, error) {
-	if s.Listed() {
+	if s.IsList() {
 		if at := slices.Index(s.rule.Keys, key); at >= 0 {
 			return s.partitionAt(at), nil
 		}
@@ -334,7 +334,7 @@ func (s *Set) Find(key string) (Partition, error) {
 		}
 		return Partition{}, fmt.Errorf("there is no partition %q%s: they are %s", key, near, s.someKeys())
 	}
-	times := s.startsOf(key)
+	times := s.possibleStarts(key)
 	for _, start := range times {
 		p, err := s.PartitionHolding(start)
 		if err != nil {
@@ -353,8 +353,8 @@ func (s *Set) Find(key string) (Partition, error) {
 	return Partition{}, fmt.Errorf("%q is not the key of a partition; %s", key, hint)
 }
 
-// startsOf returns the times at which a partition with the key may begin.
-func (s *Set) startsOf(key string) []time.Time {
+// possibleStarts returns the times at which a partition with the key may begin.
+func (s *Set) possibleStarts(key string) []time.Time {
 	var layouts []string
 	text := key
 	switch s.rule.Unit {
@@ -363,7 +363,7 @@ func (s *Set) startsOf(key string) []time.Time {
 	case Day:
 		layouts = []string{time.DateOnly}
 	case Week:
-		return s.weekOf(key)
+		return s.weekStart(key)
 	case Month:
 		layouts = []string{"2006-01"}
 	case Year:
@@ -385,8 +385,8 @@ func (s *Set) startsOf(key string) []time.Time {
 	return nil
 }
 
-// weekOf returns the Monday of a week such as 2024-W05.
-func (s *Set) weekOf(key string) []time.Time {
+// weekStart returns the Monday of a week such as 2024-W05.
+func (s *Set) weekStart(key string) []time.Time {
 	var year, week int
 	if n, err := fmt.Sscanf(key, "%4d-W%2d", &year, &week); err != nil || n != 2 || week < 1 || week > 53 {
 		return nil

@@ -77,7 +77,7 @@ func TestKeysAndLengths(t *testing.T) {
 		require.Equal(t, p, found)
 		require.Equal(t, map[string]any{
 			"key": p.Key, "index": p.Index, "start": row.from, "end": p.End.Format(time.RFC3339),
-		}, p.Words())
+		}, p.ExprValue())
 	}
 }
 
@@ -103,7 +103,7 @@ func TestPartitionsTouch(t *testing.T) {
 			parts, problem := partition.New(rule)
 			require.Nil(t, problem)
 			until := rule.Start.AddDate(4, 7, 3)
-			all, err := parts.Complete(until)
+			all, err := parts.CompletePartitions(until)
 			require.NoError(t, err)
 			requireTouch(t, fmt.Sprintf("%s in %q", unit, in), rule.Start, until, all)
 			for range 50 {
@@ -115,7 +115,7 @@ func TestPartitionsTouch(t *testing.T) {
 				found, err := parts.Find(p.Key)
 				require.NoError(t, err)
 				require.Equal(t, p, found)
-				newest, err := parts.Of("", p.End)
+				newest, err := parts.ForRun("", p.End)
 				require.NoError(t, err)
 				require.Equal(t, p, newest)
 			}
@@ -172,7 +172,7 @@ func TestWhichOneARunHas(t *testing.T) {
 		{bounded, "2024-03", "2030-01-01T00:00:00Z", "", "2024-03-01 is after the last partition, 2024-02"},
 		{set(t, "week", "2024-01-01", ""), "2024-W53", "2030-01-01T00:00:00Z", "", `"2024-W53" is not the key of a partition; keys are such as 2024-W01, the first one`},
 	} {
-		p, err := row.parts.Of(row.key, at(t, row.at))
+		p, err := row.parts.ForRun(row.key, at(t, row.at))
 		if row.err != "" {
 			require.EqualError(t, err, row.err, "%+v", row)
 			continue
@@ -180,7 +180,7 @@ func TestWhichOneARunHas(t *testing.T) {
 		require.NoError(t, err, "%+v", row)
 		require.Equal(t, row.want, p.Key, "%+v", row)
 	}
-	require.Equal(t, map[string]any{"key": "us", "index": 1, "start": nil, "end": nil}, partition.Partition{Key: "us", Index: 1}.Words())
+	require.Equal(t, map[string]any{"key": "us", "index": 1, "start": nil, "end": nil}, partition.Partition{Key: "us", Index: 1}.ExprValue())
 }
 
 // TestBadRules: what no partitions can be made of names its word.
@@ -204,8 +204,8 @@ func TestBadRules(t *testing.T) {
 	}
 	seconds, problem := partition.New(partition.Rule{Zone: time.UTC, Length: time.Second, Start: at(t, "2024-01-01T00:00:00Z")})
 	require.Nil(t, problem)
-	_, err := seconds.Complete(at(t, "2024-01-03T00:00:00Z"))
+	_, err := seconds.CompletePartitions(at(t, "2024-01-03T00:00:00Z"))
 	require.EqualError(t, err, "there are 172800 partitions, more than 100000; use longer partitions, or a later start")
-	_, err = seconds.Of("", at(t, "2024-01-03T00:00:00Z"))
+	_, err = seconds.ForRun("", at(t, "2024-01-03T00:00:00Z"))
 	require.EqualError(t, err, "there are 172800 partitions, more than 100000; use longer partitions, or a later start")
 }

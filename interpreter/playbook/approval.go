@@ -29,9 +29,9 @@ type Piece struct {
 	IsData bool
 }
 
-// Pieces returns the parts of the message in order. If Data does not fit Message, the whole message counts as a
+// MessageParts returns the parts of the message in order. If Data does not fit Message, the whole message counts as a
 // value.
-func (a *Approval) Pieces() []Piece {
+func (a *Approval) MessageParts() []Piece {
 	var pieces []Piece
 	at := 0
 	for _, data := range a.Data {
@@ -134,8 +134,8 @@ func parseApproval(fields map[string]any) (*Approval, *ApprovalError) {
 	return approval, approval.checkTimeout(fields["on_timeout"])
 }
 
-// Arrange sorts the fields of the form by the order of names.
-func (a *Approval) Arrange(names []string) {
+// SortFields sorts the fields of the form by the order of names.
+func (a *Approval) SortFields(names []string) {
 	slices.SortStableFunc(a.Form, func(x, y ApprovalItem) int {
 		return cmp.Compare(slices.Index(names, x.Name), slices.Index(names, y.Name))
 	})
@@ -165,7 +165,7 @@ func textList(name string, v any) ([]string, *ApprovalError) {
 		fault := ""
 		switch {
 		case !isText:
-			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, Shorten(expression.Text(item)), Describe(item))
+			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, Shorten(expression.Text(item)), DescribeValue(item))
 		case text == "":
 			fault = name + " must be a list of texts, and one is empty"
 		case len(text) > maxApprovalOption:

@@ -214,7 +214,7 @@ func readCallArgs(d *decoder, action *Action, path string) {
 	case ListNode:
 		got, hint = "a list", ListArgs
 	case ConstantNode:
-		got = Describe(args.Value)
+		got = DescribeValue(args.Value)
 	case MapNode, TemplateNode:
 	}
 	d.Errorf(args.Pos, codeWrongType, "the args of %s must be a map, or one template that gives a map, not %s%s", path, got, hint)
@@ -302,7 +302,7 @@ func readRowFields(d *decoder, w written, shape *RowShape) {
 		if d.broken[value] {
 			continue
 		}
-		if entry.Value.Template == nil && !entry.Value.Constant() {
+		if entry.Value.Template == nil && !entry.Value.IsConstant() {
 			d.Errorf(entry.Value.Pos, codeWrongType, "%s.%s must be one expression, such as \"{{ {'id': row.id} }}\", not %s with templates in it",
 				w.what, Shorten(entry.Key), describeYAML(value))
 			continue

@@ -99,7 +99,7 @@ func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 func readEvents(d *decoder, n *yaml.Node) []string {
 	items := oneOrMore(n)
 	if len(items) == 0 {
-		d.Errorf(positionOf(n), codeEmpty, "on has no events; they are %s", Listed(Events()))
+		d.Errorf(positionOf(n), codeEmpty, "on has no events; they are %s", JoinNames(Events()))
 	}
 	var events []string
 	for _, item := range items {
@@ -161,15 +161,15 @@ func (pb *Playbook) Notifies(event string) bool {
 	return slices.ContainsFunc(pb.Notify, func(n *Notice) bool { return slices.Contains(n.On, event) })
 }
 
-// OfNotice reports whether a place belongs to a notice.
-func OfNotice(place string) bool {
+// IsNoticePlace reports whether a place belongs to a notice.
+func IsNoticePlace(place string) bool {
 	owner, word, _ := strings.Cut(place, ".")
 	word, _, _ = strings.Cut(word, ".")
 	return owner == runPlace || word == "on_success" || word == "on_failure"
 }
 
-// OfRun reports whether a place belongs to the run rather than a step.
-func OfRun(place string) bool { return strings.HasPrefix(place, runPlace+".") }
+// IsRunPlace reports whether a place belongs to the run rather than a step.
+func IsRunPlace(place string) bool { return strings.HasPrefix(place, runPlace+".") }
 
 func noticeSinks(notices []*Notice) []*Sink {
 	return lists.Map(notices, func(notice *Notice) *Sink { return notice.Sink })

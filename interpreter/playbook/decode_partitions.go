@@ -119,7 +119,7 @@ func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
 		word, text string
 		into       *time.Time
 	}{{"start", p.start, &p.Start}, {"end", p.until, &p.Until}} {
-		at, err := Moment(one.text, time.UTC)
+		at, err := ParseMoment(one.text, time.UTC)
 		if err != nil {
 			d.Errorf(p.values.Place(one.word, f.pos), CodeWrongValue, "partitions.%s: %s", one.word, err)
 			return false
@@ -139,13 +139,13 @@ func inZone(text string, at time.Time, zone *time.Location) time.Time {
 	return expression.WallTime(at, zone)
 }
 
-// MomentIn is Moment with the partitions' time zone.
+// MomentIn is ParseMoment with the partitions' time zone.
 func (p *Partitions) MomentIn(text string) (time.Time, error) {
 	zone, err := expression.Zone(p.Zone)
 	if err != nil {
 		return time.Time{}, err
 	}
-	at, err := Moment(text, time.UTC)
+	at, err := ParseMoment(text, time.UTC)
 	return inZone(text, at, zone), err
 }
 
@@ -190,7 +190,7 @@ func (pb *Playbook) Partition(key string, at time.Time) (*partition.Partition, e
 		}
 		return nil, nil
 	}
-	p, err := pb.Partitions.Of(key, at)
+	p, err := pb.Partitions.ForRun(key, at)
 	if err != nil {
 		return nil, err
 	}

@@ -24,9 +24,9 @@ type Lent struct {
 	Number int    // number there, from 1; 0 if it is the only one
 }
 
-// From returns the origin of a policy, for messages with its number: " (policies.api[2])"; "" for a policy written
+// OriginText returns the origin of a policy, for messages with its number: " (policies.api[2])"; "" for a policy written
 // in the retry itself.
-func (p *Policy) From() string {
+func (p *Policy) OriginText() string {
 	if p.Lent == nil {
 		return ""
 	}
@@ -161,11 +161,11 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 	switch near := expression.Suggest(name.Value, names); {
 	case near != "":
 		d.Errorf(positionOf(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
-		d.Offer(name.Value, expression.Certain(name.Value, names))
+		d.AddFix(name.Value, expression.Certain(name.Value, names))
 	case len(names) == 0:
 		d.Errorf(positionOf(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
 	default:
-		d.Errorf(positionOf(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, Listed(names))
+		d.Errorf(positionOf(name), codeUnknownPolicies, "policies has no list %q; its lists are %s", wanted, JoinNames(names))
 	}
 	return nil
 }

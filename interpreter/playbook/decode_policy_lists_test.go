@@ -43,15 +43,15 @@ workbook:
 	require.Len(t, a, 4)
 	for i, from := range []string{"", " (policies.outer[1])", " (policies.inner[1])", " (policies.inner[1])"} {
 		require.Equal(t, i+1, a[i].Number)
-		require.Equal(t, from, a[i].From())
+		require.Equal(t, from, a[i].OriginText())
 	}
 	require.Equal(t, "a.retry[2].then.sink", a[1].Then.Sinks[0].Place)
 	require.NotSame(t, a[2], a[3])
 
 	b := pb.Step("b").Retry
 	require.Len(t, b, 2)
-	require.Equal(t, " (policies.inner[1])", b[0].From())
-	require.Equal(t, " (workbook.get.retry[2])", b[1].From())
+	require.Equal(t, " (policies.inner[1])", b[0].OriginText())
+	require.Equal(t, " (workbook.get.retry[2])", b[1].OriginText())
 }
 
 // TestPoliciesOfPlaybookWithin checks that the steps which a call of tool playbook has
@@ -85,5 +85,5 @@ workflow:
 	again, found := check.Validate(source.NewFile("inner.yaml", []byte(inner.Source())), withPlaybooks, check.Options{Open: true})
 	require.Empty(t, found, "%v\n%s", found, inner.Source())
 	require.Len(t, again.Steps[0].Retry, 2)
-	require.Equal(t, " (policies.slow[1])", again.Steps[0].Retry[1].From())
+	require.Equal(t, " (policies.slow[1])", again.Steps[0].Retry[1].OriginText())
 }

@@ -59,12 +59,12 @@ func TestDurations(t *testing.T) {
 				require.Len(t, found, 1, found.Error())
 				require.Contains(t, found.Error(), tt.bad)
 				require.Equal(t, 10, found[0].Pos.Line)
-				require.Nil(t, pb.First().Retry[0].Then.Delay)
+				require.Nil(t, pb.FirstStep().Retry[0].Then.Delay)
 				return
 			}
 
 			require.Empty(t, found, found.Error())
-			require.Equal(t, tt.want, *pb.First().Retry[0].Then.Delay)
+			require.Equal(t, tt.want, *pb.FirstStep().Retry[0].Then.Delay)
 		})
 	}
 }

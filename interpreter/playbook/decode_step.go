@@ -139,14 +139,14 @@ func readStepAction(d *decoder, f *fields, step *Step) *Action {
 	for _, field := range f.rest {
 		if expression.Suggest(field.spelt, accepted) == "tool" {
 			d.Errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q; did you mean \"tool\"?", field.spelt, step.Name)
-			d.Offer(field.spelt, expression.Certain(field.spelt, accepted))
+			d.AddFix(field.spelt, expression.Certain(field.spelt, accepted))
 			return nil
 		}
 	}
 	for _, field := range f.rest {
 		hint := readFieldWithoutTool(d, field.spelt, accepted)
 		d.Errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q, which has no tool%s", Shorten(field.spelt), step.Name, hint.Text)
-		d.Offer(field.spelt, hint.Certain(field.spelt, accepted))
+		d.AddFix(field.spelt, hint.CertainReplacement(field.spelt, accepted))
 	}
 	for _, k := range callKeys {
 		if f.words.Has(k.name) {
@@ -160,7 +160,7 @@ func readStepAction(d *decoder, f *fields, step *Step) *Action {
 // readFieldWithoutTool returns a hint for an unknown key of a step that has no tool.
 func readFieldWithoutTool(d *decoder, name string, accepted []string) Hint {
 	if known, ok := stepSection.findKey(name, true); ok && known.name == "tool" {
-		return Says(writeInstead(known.name).Text + ", such as tool: http")
+		return PlainHint(writeInstead(known.name).Text + ", such as tool: http")
 	} else if ok {
 		return writeInstead(known.name)
 	}
@@ -173,5 +173,5 @@ func readFieldWithoutTool(d *decoder, name string, accepted []string) Hint {
 	if near := expression.Suggest(name, accepted); near != "" {
 		return DidYouMean(near)
 	}
-	return Says("; the fields of a call need a tool beside them, such as tool: http")
+	return PlainHint("; the fields of a call need a tool beside them, such as tool: http")
 }

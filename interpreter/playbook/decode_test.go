@@ -98,7 +98,7 @@ func TestDecodeHeader(t *testing.T) {
 	}, pb.Workload)
 	require.Equal(t, source.Position{Line: 6, Column: 3}, pb.WorkloadPos["api"])
 	require.Len(t, pb.Hash, 64)
-	require.Equal(t, "start", pb.First().Name)
+	require.Equal(t, "start", pb.FirstStep().Name)
 	require.Equal(t, pb.Steps[3], pb.Step("done"))
 	require.Nil(t, pb.Step("nothing"))
 	require.Nil(t, pb.Step(""))
@@ -106,7 +106,7 @@ func TestDecodeHeader(t *testing.T) {
 	score := pb.Action("score")
 	require.Equal(t, time.Minute, score.Timeout)
 	code := score.Field("code")
-	require.True(t, code.Constant())
+	require.True(t, code.IsConstant())
 	require.Equal(t, "def main(x):\n    return \"{{ not a template }}\"\n", code.Value)
 	require.Equal(t, source.Position{Line: 16, Column: 7}, code.Position(0))
 	require.Nil(t, pb.Action("nothing"))
@@ -134,7 +134,7 @@ func TestDecodeCall(t *testing.T) {
 	require.Nil(t, call.Field("timeout"))
 
 	url := call.Field("url")
-	require.False(t, url.Constant())
+	require.False(t, url.IsConstant())
 	refs := url.Refs()
 	require.Len(t, refs, 2)
 	require.Equal(t, "api", refs[0].Root)
@@ -159,7 +159,7 @@ func TestDecodeLoop(t *testing.T) {
 
 	pb, found := decode(t, head+"workflow: [{step: a, tool: x, loop: {collection: [1]}}]")
 	require.Empty(t, found)
-	loop = pb.First().Loop
+	loop = pb.FirstStep().Loop
 	require.Equal(t, "item", loop.Element)
 	require.Equal(t, playbook.Sequential, loop.Mode)
 	require.Equal(t, 10, loop.MaxConcurrency)
@@ -179,7 +179,7 @@ func TestThresholdsFollowEachOther(t *testing.T) {
 	} {
 		pb, found := decode(t, head+"workflow: [{step: a, tool: x, loop: {collection: [1], thresholds: "+text+"}}]")
 		require.Empty(t, found)
-		require.Equal(t, want, pb.First().Loop.Thresholds, text)
+		require.Equal(t, want, pb.FirstStep().Loop.Thresholds, text)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestDecodeRetry(t *testing.T) {
 	require.True(t, pages.AllowRepeat)
 	require.Equal(t, 1.5, *pages.Multiplier)
 	require.Equal(t, 1, pages.NextCall.Args.Get("a").Value)
-	require.True(t, pages.NextCall.Params.Get("old").Constant())
+	require.True(t, pages.NextCall.Params.Get("old").IsConstant())
 	require.Nil(t, pages.NextCall.Params.Get("old").Value)
 	require.Equal(t, "GET", pages.NextCall.Method.Value)
 	require.Equal(t, "merge", string(pages.Collect.Strategy))
@@ -280,7 +280,7 @@ func TestRender(t *testing.T) {
 `)
 	require.Empty(t, found)
 
-	step := pb.First()
+	step := pb.FirstStep()
 	scope := expression.MapScope{"n": 41}
 	b := expression.NewBudget(expression.DecisionLimits, time.Time{})
 
@@ -289,7 +289,7 @@ func TestRender(t *testing.T) {
 	require.Equal(t, map[string]any{"list": []any{42, "fixed", 2}, "text": "n is 41", "empty": map[string]any{}}, v)
 
 	fixed := step.Action.Field("fixed")
-	require.True(t, fixed.Constant())
+	require.True(t, fixed.IsConstant())
 	v, err = fixed.Render(nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"a": []any{1, map[string]any{"b": nil}}}, v)
@@ -303,11 +303,11 @@ func TestRender(t *testing.T) {
 	require.NotEmpty(t, failure.Message)
 	require.Equal(t, failure.Message, err.Error())
 
-	truth, err := step.Next[0].When.Truth(scope, b)
+	truth, err := step.Next[0].When.EvalCondition(scope, b)
 	require.NoError(t, err)
 	require.True(t, truth)
 
-	truth, err = step.Next[1].When.Truth(scope, b)
+	truth, err = step.Next[1].When.EvalCondition(scope, b)
 	require.NoError(t, err)
 	require.False(t, truth)
 
@@ -336,11 +336,11 @@ workflow:
 	pb, found := decode(t, strings.ReplaceAll(text, "VERSION", playbook.OlderVersion))
 	require.Empty(t, found, found.Error())
 
-	call := pb.First().Action
+	call := pb.FirstStep().Action
 	require.NotNil(t, call.Field("url"))
 	require.NotNil(t, call.Field("body"))
-	require.NotNil(t, pb.First().Retry[0].Then.NextCall.URL)
-	require.Equal(t, "SELECT 1", pb.First().Sinks[0].Action.Field("statement").Raw)
+	require.NotNil(t, pb.FirstStep().Retry[0].Then.NextCall.URL)
+	require.Equal(t, "SELECT 1", pb.FirstStep().Sinks[0].Action.Field("statement").Raw)
 
 	_, found = decode(t, strings.ReplaceAll(text, "VERSION", playbook.Version))
 	require.Contains(t, found.Error(), `x.yaml:6:5: unknown key "type" in step "a", which has no tool; reprise/v1 writes "tool", such as tool: http [unknown-key]`)
@@ -375,7 +375,7 @@ func TestNames(t *testing.T) {
 		var names []string
 
 		for _, name := range []string{"args", "item", "operation_key", "vars", "workload"} {
-			if c.node.Names("nobody", name) {
+			if c.node.UsesAny("nobody", name) {
 				names = append(names, name)
 			}
 		}
@@ -419,7 +419,7 @@ func TestNilInURL(t *testing.T) {
 		{make([]any, 100), "{{ fetch.next }} is nil, as fetch is a list of 100; every part of a URL needs a value"},
 		{map[string]any{}, "{{ fetch.next }} is nil; every part of a URL needs a value"},
 	} {
-		_, err := pb.First().Action.Field("url").RenderURL(expression.MapScope{"fetch": test.fetch},
+		_, err := pb.FirstStep().Action.Field("url").RenderURL(expression.MapScope{"fetch": test.fetch},
 			expression.NewBudget(expression.DecisionLimits, time.Time{}))
 		require.EqualError(t, err, test.want)
 	}

@@ -380,7 +380,7 @@ func (a *TestAnswer) decode(d *decoder, f *fields, where at) bool {
 		d.Errorf(f.words[kinds[1]], CodeConflict, "an answer has either %s or %s, not both", kinds[0], kinds[1])
 	case f.words.Has("body") && f.words.Has("body_text"):
 		d.Errorf(f.words["body_text"], CodeConflict, "an answer has either body or body_text, not both")
-	case f.words.Has("after") && !a.FromOutside():
+	case f.words.Has("after") && !a.IsForAwaited():
 		d.Errorf(f.words["after"], CodeConflict, "after applies only to complete, fail, progress, approve and reject: other answers come immediately")
 	}
 	return true
@@ -394,8 +394,8 @@ func (a *TestAnswer) Verb() string {
 	return a.Words.firstOf(verbsFromOutside)
 }
 
-// FromOutside reports whether the answer is for an awaited attempt.
-func (a *TestAnswer) FromOutside() bool { return a.Verb() != "" }
+// IsForAwaited reports whether the answer is for an awaited attempt.
+func (a *TestAnswer) IsForAwaited() bool { return a.Verb() != "" }
 
 // actKey returns a key for an action of people on the run or a step.
 func actKey(name, doc string) keyOf[TestAct] {

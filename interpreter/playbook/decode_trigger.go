@@ -138,7 +138,7 @@ func readIdentity(d *decoder, n *yaml.Node, what string) string {
 	case !isHeader || !headerPattern.MatchString(name):
 		d.Errorf(positionOf(n), CodeWrongValue, "%s must be body, or header and its name, such as header X-Request-Id, not %q", what, Shorten(text))
 		return ""
-	case credential.InHeader(name):
+	case credential.HeaderMayHoldSecret(name):
 		d.Errorf(positionOf(n), CodeConflict, "%s may contain credentials; use the header with the ID of a delivery", name)
 		return ""
 	}
@@ -196,7 +196,7 @@ func readHeaderNames(d *decoder, n *yaml.Node, what string) []string {
 		name := readHeaderName(d, item, "an entry of "+what)
 		switch {
 		case name == "":
-		case credential.InHeader(name):
+		case credential.HeaderMayHoldSecret(name):
 			d.Errorf(positionOf(item), CodeConflict, "%s may contain credentials, which are never passed to a run, because histories can be read", name)
 		default:
 			names = append(names, name)

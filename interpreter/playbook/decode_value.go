@@ -113,7 +113,7 @@ func (d *decoder) templateProblems(node *Node, problems []expression.Problem) {
 		}
 		pos := places[min(max(problem.Offset, 0), len(places)-1)]
 		d.Errorf(pos, problem.Code, "%s%s", problem.Message, hint)
-		d.Offer(problem.Old, problem.New)
+		d.AddFix(problem.Old, problem.New)
 	}
 }
 

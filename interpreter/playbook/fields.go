@@ -55,7 +55,7 @@ func (d *decoder) readFields(n *yaml.Node, s *section, path string) (*fields, bo
 		return nil, false
 	}
 	if n.Kind != yaml.MappingNode {
-		d.Errorf(positionOf(n), codeWrongType, "%s must be a map with %s, not %s", path, Listed(s.keyNames()), describeYAML(n))
+		d.Errorf(positionOf(n), codeWrongType, "%s must be a map with %s, not %s", path, JoinNames(s.keyNames()), describeYAML(n))
 		return nil, false
 	}
 	f := &fields{
@@ -78,7 +78,7 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 	case ok:
 		if known.warned == name {
 			d.Warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
-			d.Offer(name, known.name)
+			d.AddFix(name, known.name)
 		}
 		f.setValue(known, pos, value)
 	case s.open:
@@ -91,7 +91,7 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 		f.unknown = append(f.unknown, name)
 		hint := d.unknownKeyHint(name, s)
 		d.Errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", Shorten(name), path, hint.Text)
-		d.Offer(name, hint.Certain(name, s.keyNames()))
+		d.AddFix(name, hint.CertainReplacement(name, s.keyNames()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}
 }
@@ -111,9 +111,9 @@ func (d *decoder) unknownKeyHint(name string, s *section) Hint {
 	if legacyWord(name) {
 		switch {
 		case s.below != nil:
-			return Says("; it belongs to an older form of retry, which is not a list; in the list, use when and then")
+			return PlainHint("; it belongs to an older form of retry, which is not a list; in the list, use when and then")
 		case slices.Contains(legacySections, s):
-			return Says("; it belongs to another older form of retry, and forms cannot be mixed; use the list of policies for all of it")
+			return PlainHint("; it belongs to another older form of retry, and forms cannot be mixed; use the list of policies for all of it")
 		}
 	}
 	if hint, found := d.foreignKeyHint(name, s); found {

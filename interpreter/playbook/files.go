@@ -45,9 +45,9 @@ func FileNamed(name string) (string, error) {
 	return NamedScheme + name + ".yaml", nil
 }
 
-// Called returns the file that a call of PlaybookTool runs, "" for inline steps. name is the rendered name of the
+// CalledFile returns the file that a call of PlaybookTool runs, "" for inline steps. name is the rendered name of the
 // call. The error says what a name must be.
-func (pb *Playbook) Called(action *Action, name string) (string, error) {
+func (pb *Playbook) CalledFile(action *Action, name string) (string, error) {
 	if node := action.Field(FieldPath); node != nil {
 		text, _ := node.Value.(string)
 		return FileAt(pb.File.Name, text), nil
@@ -70,8 +70,8 @@ func (a *Action) CalledNames() []string {
 	return nil
 }
 
-// Callers returns the calls of a playbook that run other playbooks.
-func (pb *Playbook) Callers() []*Action {
+// PlaybookCalls returns the calls of a playbook that run other playbooks.
+func (pb *Playbook) PlaybookCalls() []*Action {
 	return lists.Pick(pb.Actions(), func(call CallAt) (*Action, bool) { return call.Action, call.Action.Traits().Plays })
 }
 

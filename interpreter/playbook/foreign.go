@@ -273,7 +273,7 @@ func sectionWord(s *section, name string, near bool) string {
 }
 
 func misplacedHint(name, word, place, shown string) Hint {
-	found := Says("; it belongs " + place)
+	found := PlainHint("; it belongs " + place)
 	if word != name {
 		found = DidYouMean(word)
 		found.Text += " It belongs " + place
@@ -307,7 +307,7 @@ func FieldHint(name, of string, spec ToolSpec) Hint {
 	if hint, found := otherLevel(name, s, sections, true); found {
 		return hint
 	}
-	return Says("; its fields are " + Listed(spec.FieldNames()))
+	return PlainHint("; its fields are " + JoinNames(spec.FieldNames()))
 }
 
 // StandsFor reports whether an unknown key of a section is another system's name for a field, or a misspelling of

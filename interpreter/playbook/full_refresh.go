@@ -30,8 +30,8 @@ func (pb *Playbook) stepWithin(name string) (of *Playbook, step *Step) {
 	return step.Action.Inline.stepWithin(inner)
 }
 
-// Within returns the names that begin with STEP/, without that prefix, for the inline playbook of the step.
-func Within(step string, names []string) []string {
+// StripStepPrefix returns the names that begin with STEP/, without that prefix, for the inline playbook of the step.
+func StripStepPrefix(step string, names []string) []string {
 	return lists.Pick(names, func(name string) (string, bool) { return strings.CutPrefix(name, step+"/") })
 }
 

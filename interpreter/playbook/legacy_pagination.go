@@ -217,7 +217,7 @@ func (l *legacy) pageNames() *pageNames {
 		yamltree.EachScalar(l.values[word], func(n *yaml.Node) {
 			for _, ref := range scalarRefs(n) {
 				if ref.Root == "response" {
-					key, ok := PathKey(ref.Path, 0)
+					key, ok := MemberAt(ref.Path, 0)
 					uses, wrapped = uses+1, wrapped && ok && key == "data"
 				}
 			}

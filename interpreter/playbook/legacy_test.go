@@ -76,7 +76,7 @@ func TestLegacyPlaces(t *testing.T) {
 			t.Parallel()
 
 			when := legacyPolicies(t, "http", test.retry)[0].When
-			_, err := when.Truth(expression.MapScope{
+			_, err := when.EvalCondition(expression.MapScope{
 				"error": map[string]any{}, "_retry": map[string]any{"attempt": 1},
 			}, expression.NewBudget(expression.DecisionLimits, time.Time{}))
 

@@ -246,7 +246,7 @@ type Loop struct {
 	Mode           LoopMode
 	MaxConcurrency int
 	Batch          int  // iterations per child, unless AutoBatch
-	AutoBatch      bool // the size of the collection determines it: see BatchOf
+	AutoBatch      bool // the size of the collection determines it: see BatchSize
 	FailureBudget  *FailureBudget
 	Thresholds     Thresholds
 	// StatsOnly leaves the results of iterations out of the loop's result.
@@ -270,9 +270,9 @@ const (
 	longLoopChildren = 200
 )
 
-// BatchOf returns the number of iterations in one child of a loop over n elements. It depends only on n and the
+// BatchSize returns the number of iterations in one child of a loop over n elements. It depends only on n and the
 // loop, so that it is the same for all shards of a loop, and in a reprocess of some of its iterations.
-func (l *Loop) BatchOf(n int) int {
+func (l *Loop) BatchSize(n int) int {
 	switch {
 	case !l.AutoBatch:
 		return max(l.Batch, 1)
@@ -525,9 +525,9 @@ func (pb *Playbook) CallSteps() []*Step {
 	return all
 }
 
-// First returns the step that a run begins with: the one named start, otherwise the first one; nil for a playbook
+// FirstStep returns the step that a run begins with: the one named start, otherwise the first one; nil for a playbook
 // without steps.
-func (pb *Playbook) First() *Step {
+func (pb *Playbook) FirstStep() *Step {
 	if start := pb.Step("start"); start != nil {
 		return start
 	}

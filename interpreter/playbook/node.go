@@ -91,8 +91,8 @@ func (n *Node) renderMap(scope expression.Scope, b *expression.Budget) (any, err
 	return object, nil
 }
 
-// Truth evaluates a condition. The error is always an *EvalError.
-func (n *Node) Truth(scope expression.Scope, b *expression.Budget) (bool, error) {
+// EvalCondition evaluates a condition. The error is always an *EvalError.
+func (n *Node) EvalCondition(scope expression.Scope, b *expression.Budget) (bool, error) {
 	v, err := n.Render(scope, b)
 	if err != nil {
 		return false, err
@@ -149,8 +149,8 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 	}
 }
 
-// Names reports whether a template in the node refers to one of the roots. It is cheaper than Refs.
-func (n *Node) Names(roots ...string) bool {
+// UsesAny reports whether a template in the node refers to one of the roots. It is cheaper than Refs.
+func (n *Node) UsesAny(roots ...string) bool {
 	isRoot := func(ref expression.Ref) bool { return slices.Contains(roots, ref.Root) }
 	for one := range n.All() {
 		if one.Template != nil && one.Template.Names(roots...) || one.statement != nil && slices.ContainsFunc(one.statement.Refs(), isRoot) {
@@ -160,8 +160,8 @@ func (n *Node) Names(roots ...string) bool {
 	return false
 }
 
-// Constant reports whether the node contains no template, so that it renders to the same value in every scope.
-func (n *Node) Constant() bool {
+// IsConstant reports whether the node contains no template, so that it renders to the same value in every scope.
+func (n *Node) IsConstant() bool {
 	for range n.Templates() {
 		return false
 	}

@@ -65,7 +65,7 @@ func TestPartitionOfARun(t *testing.T) {
 	p, err := book.Partition("", at)
 	require.NoError(t, err)
 	require.Equal(t, "2024-02-29", p.Key)
-	require.Equal(t, "2024-02-29T00:00:00+01:00", p.Words()["start"])
+	require.Equal(t, "2024-02-29T00:00:00+01:00", p.ExprValue()["start"])
 	p, err = book.Partition("2024-01-02", at)
 	require.NoError(t, err)
 	require.Equal(t, 1, p.Index)

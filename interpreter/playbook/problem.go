@@ -93,9 +93,9 @@ func (p *Problems) Add(severity source.Severity, pos source.Position, code, mess
 	})
 }
 
-// Offer adds a fix to the last problem: the text at its position, and its replacement; an empty replacement adds
+// AddFix adds a fix to the last problem: the text at its position, and its replacement; an empty replacement adds
 // nothing.
-func (p *Problems) Offer(written, instead string) {
+func (p *Problems) AddFix(written, instead string) {
 	if instead != "" && written != instead {
 		p.Found[len(p.Found)-1].Fix = source.Fix{Old: written, New: instead}
 	}
@@ -110,8 +110,8 @@ type Hint struct {
 	resembles bool
 }
 
-// Says returns a hint that explains, without a replacement for the unknown word.
-func Says(text string) Hint { return Hint{Text: text} }
+// PlainHint returns a hint that explains, without a replacement for the unknown word.
+func PlainHint(text string) Hint { return Hint{Text: text} }
 
 // writeInstead returns a hint that the current version of the language uses another word.
 func writeInstead(word string) Hint {
@@ -134,9 +134,9 @@ func nameOnly(word string) string {
 	return ""
 }
 
-// Certain returns the certain replacement for an unknown name, "" for none: the word of the hint, otherwise the
+// CertainReplacement returns the certain replacement for an unknown name, "" for none: the word of the hint, otherwise the
 // known name that it resembles.
-func (h Hint) Certain(name string, known []string) string {
+func (h Hint) CertainReplacement(name string, known []string) string {
 	if h.Word == "" && h.resembles {
 		return expression.Certain(name, known)
 	}
@@ -149,9 +149,9 @@ func similarOrAll(name string, accepted []string) Hint {
 		return DidYouMean(near)
 	}
 	if len(accepted) == 1 {
-		return Says(fmt.Sprintf("; only %q is accepted", accepted[0]))
+		return PlainHint(fmt.Sprintf("; only %q is accepted", accepted[0]))
 	}
-	return Says("; accepted are " + Listed(accepted))
+	return PlainHint("; accepted are " + JoinNames(accepted))
 }
 
 func positionOf(n *yaml.Node) source.Position { return yamltree.Position(n) }
@@ -179,8 +179,8 @@ func Shorten(text string) string {
 	return source.Cut(text, most)
 }
 
-// Listed joins names for a message; long lists are cut off.
-func Listed(names []string) string {
+// JoinNames joins names for a message; long lists are cut off.
+func JoinNames(names []string) string {
 	const most = 20
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + ", …"
@@ -188,8 +188,8 @@ func Listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe describes a value for a message: its text if short, otherwise its type.
-func Describe(v any) string {
+// DescribeValue describes a value for a message: its text if short, otherwise its type.
+func DescribeValue(v any) string {
 	if s, ok := v.(string); ok && len(s) <= 40 {
 		return `"` + s + `"`
 	}

@@ -89,7 +89,7 @@ func (n *Node) RenderKey(scope expression.Scope, b *expression.Budget) (any, err
 // renderWithout is RenderKey, but returns text in which expressions with the element are not evaluated. The error
 // is always an *EvalError.
 func (n *Node) renderWithout(element string, scope expression.Scope, b *expression.Budget) (string, error) {
-	if n.Template == nil || element == "" || !n.Names(element) {
+	if n.Template == nil || element == "" || !n.UsesAny(element) {
 		value, err := n.RenderKey(scope, b)
 		return expression.Text(value), err
 	}
@@ -252,7 +252,7 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	}
 	for _, at := range pb.Values() {
 		for _, ref := range at.Node.Refs() {
-			if at.Named(ref.Root) {
+			if at.IsNoticeName(ref.Root) {
 				continue
 			}
 			switch path := pb.DataPath(ref); {
@@ -268,13 +268,13 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	return reads
 }
 
-// Codes returns the texts of all fields with the name code, in order and without duplicates, which tools may run as
+// CodeTexts returns the texts of all fields with the name code, in order and without duplicates, which tools may run as
 // programs.
-func (pb *Playbook) Codes() []string {
+func (pb *Playbook) CodeTexts() []string {
 	var codes []string
 	for _, call := range pb.Actions() {
 		if call.Action.Inline != nil {
-			codes = append(codes, call.Action.Inline.Codes()...)
+			codes = append(codes, call.Action.Inline.CodeTexts()...)
 		}
 		for _, entry := range call.Action.Fields {
 			if code, ok := entry.Value.Value.(string); ok && entry.Key == "code" {
@@ -286,15 +286,15 @@ func (pb *Playbook) Codes() []string {
 	return slices.Compact(codes)
 }
 
-// DataRoot reports whether a name is that of data of the run.
-func DataRoot(name string) bool { return name == "workload" || name == "vars" || name == "steps" }
+// IsDataRoot reports whether a name is that of data of the run.
+func IsDataRoot(name string) bool { return name == "workload" || name == "vars" || name == "steps" }
 
 // DataPath returns the path of a reference in the data of a run, below workload, vars or steps, up to its first
 // computed member.
 func (pb *Playbook) DataPath(ref expression.Ref) []string {
 	members := ConstantMembers(ref.Path)
 	switch {
-	case DataRoot(ref.Root):
+	case IsDataRoot(ref.Root):
 		return pb.withoutSecret(append([]string{ref.Root}, members...))
 	case pb.Step(ref.Root) != nil:
 		return pb.withoutSecret(append([]string{"steps", ref.Root, "data"}, members...))
@@ -329,8 +329,8 @@ func (n *NextCall) Nodes() []*Node {
 	return []*Node{n.Args, n.Params, n.Headers, n.URL, n.Method, n.Body}
 }
 
-// PathKey returns the member at an index of a path; false if the path is shorter, or has a list index there.
-func PathKey(path []any, i int) (string, bool) {
+// MemberAt returns the member at an index of a path; false if the path is shorter, or has a list index there.
+func MemberAt(path []any, i int) (string, bool) {
 	if i >= len(path) {
 		return "", false
 	}
@@ -341,7 +341,7 @@ func PathKey(path []any, i int) (string, bool) {
 // EntryName returns the name of the workbook entry that an action calls; false if it is not literal.
 func (a *Action) EntryName() (string, bool) {
 	node := a.Field("name")
-	if node == nil || !node.Constant() {
+	if node == nil || !node.IsConstant() {
 		return "", false
 	}
 	name, ok := node.Value.(string)

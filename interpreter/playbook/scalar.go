@@ -67,7 +67,7 @@ func (d *decoder) readChoice(n *yaml.Node, what string, accepted ...string) stri
 		}
 	}
 	d.Errorf(positionOf(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), similarOrAll(text, accepted).Text)
-	d.Offer(text, expression.Certain(text, accepted))
+	d.AddFix(text, expression.Certain(text, accepted))
 	return ""
 }
 

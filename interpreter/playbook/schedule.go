@@ -24,15 +24,15 @@ type Schedule struct {
 	Overlap string
 	// CatchUp is how long ago a missed time may be for its run to start; 0 is the server's default.
 	CatchUp    time.Duration
-	Start, End string // first and last time, see Moment; "" for none
+	Start, End string // first and last time, see ParseMoment; "" for none
 }
 
 // Overlaps are the values of overlap: what happens to a run that is due while the previous one is open.
 var Overlaps = []string{"skip", "buffer-one", "buffer-all", "cancel-other", "terminate-other", "allow"}
 
-// Moment parses a date, a date with a time, or a time with its offset from UTC; without an offset it is in zone. An
+// ParseMoment parses a date, a date with a time, or a time with its offset from UTC; without an offset it is in zone. An
 // empty text gives the zero time.
-func Moment(text string, zone *time.Location) (time.Time, error) {
+func ParseMoment(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

@@ -36,7 +36,7 @@ func (pb *Playbook) SecretsOf(ref expression.Ref) []string {
 		return []string{ref.Root}
 	case ref.Root != "steps":
 		return nil
-	case AnyStep(ref):
+	case IsAllSteps(ref):
 		return pb.secrets
 	}
 	name, _ := ref.Path[0].(string)
@@ -51,8 +51,8 @@ func (pb *Playbook) SecretsOf(ref expression.Ref) []string {
 	return []string{name}
 }
 
-// AnyStep reports whether a reference is `steps` without the name of a step.
-func AnyStep(ref expression.Ref) bool {
+// IsAllSteps reports whether a reference is `steps` without the name of a step.
+func IsAllSteps(ref expression.Ref) bool {
 	return ref.Root == "steps" && len(ConstantMembers(ref.Path)) == 0
 }
 

@@ -137,7 +137,7 @@ func (s *Step) FixedPlace(sink *Action) bool {
 // FixedAuth reports whether the connection of a sink of the step does not depend on what only exists after an
 // attempt.
 func (s *Step) FixedAuth(sink *Action) bool {
-	return sink.Auth != nil && !sink.Auth.Names(s.AttemptNames()...)
+	return sink.Auth != nil && !sink.Auth.UsesAny(s.AttemptNames()...)
 }
 
 // AttemptNames returns the names of values that only exist after an attempt of the step.
@@ -149,7 +149,7 @@ func (s *Step) AttemptNames() []string {
 // PlaceNaming returns the first value that determines where an action writes and uses one of the names, nil for
 // none.
 func (a *Action) PlaceNaming(names ...string) *Node {
-	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.Names(names...) })
+	return lists.First(append([]*Node{a.Tool, a.Auth}, entryValues(a.Fields)...), func(value *Node) bool { return value.UsesAny(names...) })
 }
 
 // CollectedNames returns the names of what the calls of the step collect, DefaultInto first.
@@ -308,9 +308,9 @@ func (i *Incremental) Form() incremental.Form {
 	return incremental.Form{Type: i.Type, Format: i.Format}
 }
 
-// Initial returns the cursor from which a step without a state reads; zero if there is none, if it is a token, or
+// InitialCursor returns the cursor from which a step without a state reads; zero if there is none, if it is a token, or
 // if it depends on the workload.
-func (i *Incremental) Initial() incremental.Cursor {
+func (i *Incremental) InitialCursor() incremental.Cursor {
 	if i.InitialValue == nil {
 		return incremental.Cursor{}
 	}
@@ -321,10 +321,10 @@ func (i *Incremental) Initial() incremental.Cursor {
 	return initial
 }
 
-// InitialIn is Initial for a call with this scope. The error is an *EvalError.
-func (i *Incremental) InitialIn(scope expression.Scope, b *expression.Budget) (incremental.Cursor, error) {
+// EvalInitial returns the InitialCursor of a call with this scope. The error is an *EvalError.
+func (i *Incremental) EvalInitial(scope expression.Scope, b *expression.Budget) (incremental.Cursor, error) {
 	if i.InitialTemplate == nil {
-		return i.Initial(), nil
+		return i.InitialCursor(), nil
 	}
 	value, err := i.InitialTemplate.Render(scope, b)
 	if err != nil {
@@ -359,10 +359,10 @@ func (i *Incremental) Slice(from incremental.Cursor, scope expression.Scope, b *
 	return first, nil
 }
 
-// InitialShown is Initial for display: a template as its author wrote it.
-func (i *Incremental) InitialShown() expression.Value {
+// InitialText returns the initial cursor for display, or the template from which it is rendered.
+func (i *Incremental) InitialText() expression.Value {
 	if i.InitialTemplate != nil {
 		return expression.Of(i.InitialTemplate.Raw)
 	}
-	return i.Initial().Value
+	return i.InitialCursor().Value
 }

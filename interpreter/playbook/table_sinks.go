@@ -149,8 +149,8 @@ var TableRetry = sync.OnceValue(func() []*Policy {
 
 const ofTables = "the retry of table sinks"
 
-// OfTables reports whether the policy is one of TableRetry.
-func (p *Policy) OfTables() bool { return p.Lent != nil && p.Lent.From == ofTables }
+// IsTableRetry reports whether the policy is one of TableRetry.
+func (p *Policy) IsTableRetry() bool { return p.Lent != nil && p.Lent.From == ofTables }
 
 // RetriesTable reports whether TableRetry applies to a sink without a retry of its own: it writes rows to a table,
 // so that a repeated write is recognized by its key. tool is its tool, which a template may give.

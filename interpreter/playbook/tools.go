@@ -146,16 +146,16 @@ func (s ToolSpec) Field(name string) (Field, bool) {
 	return s.Fields[i], true
 }
 
-// Needs reports whether a call may require the field, always or depending on other fields.
-func (s ToolSpec) Needs(field Field) bool {
+// MayRequire reports whether a call may require the field, always or depending on other fields.
+func (s ToolSpec) MayRequire(field Field) bool {
 	return field.Required ||
 		slices.ContainsFunc(s.RequireOneOf, func(group []string) bool { return slices.Contains(group, field.Name) }) ||
 		slices.ContainsFunc(s.RequireIf, func(r Requirement) bool { return r.Needs == field.Name })
 }
 
-// Described returns the fields for documents; a map with fixed keys is followed by these, as in csv.delimiter, or
+// DescribedFields returns the fields for documents; a map with fixed keys is followed by these, as in csv.delimiter, or
 // as in children.NAME.table if the author chooses its keys.
-func (s ToolSpec) Described() []Field {
+func (s ToolSpec) DescribedFields() []Field {
 	var all []Field
 	for _, field := range s.Fields {
 		all = append(all, field)

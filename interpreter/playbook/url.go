@@ -88,7 +88,7 @@ func (w *urlWriter) writeText(text string) { w.out = append(w.out, text...) }
 
 // writeValue adds a value, escaped for its place.
 func (w *urlWriter) writeValue(segment expression.Segment, value any) error {
-	text, err := expression.Charged(w.budget, value)
+	text, err := expression.ChargedText(w.budget, value)
 	if err != nil {
 		return &EvalError{Pos: w.node.Position(segment.Start), Message: err.Error()}
 	}
@@ -235,7 +235,7 @@ func (w *pathWriter) endText() (any, error) { return w.text.String(), w.checkDot
 var inPath = strings.NewReplacer("/", "%2F", "%", "%25")
 
 func (w *pathWriter) writeValue(segment expression.Segment, value any) error {
-	text, err := expression.Charged(w.budget, value)
+	text, err := expression.ChargedText(w.budget, value)
 	switch {
 	case err != nil:
 		return &EvalError{Pos: w.node.Position(segment.Start), Message: err.Error()}

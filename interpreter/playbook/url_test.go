@@ -20,7 +20,7 @@ func renderURL(t *testing.T, template string, scope expression.MapScope) (any, e
 	require.Contains(t, text, "url")
 	pb, found := playbook.Decode(source.NewFile("t.yaml", []byte(text)))
 	require.Empty(t, found.Errors(), template)
-	return pb.First().Action.Field("url").RenderURL(scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	return pb.FirstStep().Action.Field("url").RenderURL(scope, expression.NewBudget(expression.DecisionLimits, time.Time{}))
 }
 
 const minimal = `apiVersion: reprise/v1

@@ -270,7 +270,7 @@ func (pb *Playbook) SinkPlaces() []string {
 	return lists.Map(sinks, func(sink *Sink) string { return sink.Place })
 }
 
-// Named reports whether a name is one that only notices of the run have.
-func (at StepSpot) Named(name string) bool {
+// IsNoticeName reports whether a name is one that only notices of the run have.
+func (at StepSpot) IsNoticeName(name string) bool {
 	return at.Spot == AtRunNotice && slices.Contains(NoticeNames, name)
 }

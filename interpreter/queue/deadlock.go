@@ -98,20 +98,20 @@ func FindDeadlocks(queues map[string]Queue) []Deadlock {
 	return waits
 }
 
-// VictimOf returns the run that must fail, and its queue: the newest one in a circle, so that all queues choose the
+// ChooseVictim returns the run that must fail, and its queue: the newest one in a circle, so that all queues choose the
 // same. It is zero without a circle.
-func VictimOf(waits []Deadlock, queues map[string]Queue) (victim Victim, queue string) {
+func ChooseVictim(waits []Deadlock, queues map[string]Queue) (victim Victim, queue string) {
 	for _, wait := range waits {
-		if circle := circleOf(wait, waits); circle != nil {
+		if circle := shortestCircle(wait, waits); circle != nil {
 			return Victim{Member: wait.Run, Why: circleText(circle, queues)}, wait.Queue
 		}
 	}
 	return Victim{}, ""
 }
 
-// circleOf returns the shortest path of waits from first back to itself; nil if there is none. Each wait of the
+// shortestCircle returns the shortest path of waits from first back to itself; nil if there is none. Each wait of the
 // circle is in the queue that holds up the next one's slot.
-func circleOf(first Deadlock, waits []Deadlock) []Deadlock {
+func shortestCircle(first Deadlock, waits []Deadlock) []Deadlock {
 	paths := [][]Deadlock{{first}}
 	seen := map[string]bool{}
 	for len(paths) > 0 {

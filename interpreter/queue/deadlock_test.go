@@ -62,7 +62,7 @@ func TestDeadlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			queues := queuesOf(row.queues)
-			victim, q := queue.VictimOf(queue.FindDeadlocks(queues), queues)
+			victim, q := queue.ChooseVictim(queue.FindDeadlocks(queues), queues)
 			if row.victim == "" {
 				require.Empty(t, q)
 				require.Zero(t, victim)
@@ -109,7 +109,7 @@ func TestCircleText(t *testing.T) {
 	}
 	last, _, _ := strings.Cut(strings.Fields(words)[9], "@")
 	queues := queuesOf(words + " " + last + ".1@k0")
-	victim, _ := queue.VictimOf(queue.FindDeadlocks(queues), queues)
+	victim, _ := queue.ChooseVictim(queue.FindDeadlocks(queues), queues)
 	require.Greater(t, len(victim.Why), 1000)
 	require.Less(t, len(victim.Why), 2100)
 }

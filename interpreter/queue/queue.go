@@ -181,8 +181,8 @@ func (q *Queue) Apply(request Request, now time.Time) {
 	case request.OnConflict == playbook.ConflictSkip:
 		q.notifyRun(request.Member, Skipped, append(slices.Clone(q.Holders), q.Waiting...)[0].WorkflowID)
 		return
-	case q.newerRun(request) != "" && q.countReplacing() == 0:
-		q.notifyRun(request.Member, Replaced, q.newerRun(request))
+	case q.blockingRun(request) != "" && q.countReplacing() == 0:
+		q.notifyRun(request.Member, Replaced, q.blockingRun(request))
 		return
 	case q.byteSize() > maxSize:
 		q.notifyRun(request.Member, Full, "")
@@ -220,9 +220,9 @@ func (q *Queue) enqueueRun(next Entry) {
 	q.Waiting = slices.Insert(q.Waiting, at, next)
 }
 
-// newerRun returns a run that prevents a replacing run from getting a slot, because all slots belong to runs that
+// blockingRun returns a run that prevents a replacing run from getting a slot, because all slots belong to runs that
 // began later; "" if there is none.
-func (q *Queue) newerRun(request Request) string {
+func (q *Queue) blockingRun(request Request) string {
 	if request.OnConflict != playbook.ConflictCancel || len(q.Holders) < q.Limit {
 		return ""
 	}

@@ -118,7 +118,7 @@ func (l *Limiter) CallBack(now time.Time) []Away {
 	until := from.Add(callFor)
 	turns := int(min((callFor+l.Every-1)/l.Every, mostCalled))
 	if !idle {
-		turns -= l.awayUntil(until)
+		turns -= l.countAway(until)
 	}
 	turns = min(turns, len(l.Away))
 	if turns <= 0 {
@@ -131,8 +131,8 @@ func (l *Limiter) CallBack(now time.Time) []Away {
 	return called
 }
 
-// awayUntil counts the attempts that come back by themselves up to a time.
-func (l *Limiter) awayUntil(until time.Time) int {
+// countAway counts the attempts that come back by themselves up to a time.
+func (l *Limiter) countAway(until time.Time) int {
 	at := slices.IndexFunc(l.Away, func(a Away) bool { return a.At.After(until) })
 	if at < 0 {
 		return len(l.Away)

@@ -25,7 +25,7 @@ func RetryAfter(headers map[string]string, status int, received time.Time) (time
 func UnreadHeader(headers map[string]string, status int) string {
 	for requested := range requestedWaits(headers, status, time.Time{}) {
 		if !requested.readable {
-			return http.CanonicalHeaderKey(requested.header) + " is " + ShownWait(requested.text) + ", expected " + WaitForms
+			return http.CanonicalHeaderKey(requested.header) + " is " + QuoteWait(requested.text) + ", expected " + WaitForms
 		}
 	}
 	return ""

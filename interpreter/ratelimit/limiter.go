@@ -23,23 +23,23 @@ type Limit struct {
 // Interval returns the time between two attempts. They are spaced evenly, because a burst at the start of a window
 // is what makes APIs return 429.
 func (l Limit) Interval() time.Duration {
-	return (l.Per() + l.Margin()) / time.Duration(max(l.Requests, 1))
+	return (l.Period() + l.Margin()) / time.Duration(max(l.Requests, 1))
 }
 
-// Per returns the period of the limit.
-func (l Limit) Per() time.Duration { return ToDuration(l.PerSeconds) }
+// Period returns the period of the limit.
+func (l Limit) Period() time.Duration { return ToDuration(l.PerSeconds) }
 
-// Margin returns how much longer than Per the intervals of Requests attempts are together. Attempts are sent late
+// Margin returns how much longer than Period the intervals of Requests attempts are together. Attempts are sent late
 // and take time on the way, each a different one, and a single rejected request costs all attempts the wait that
 // the server then requests. As long as these times differ by no more than Margin, no window exceeds the limit: 100
 // ms, 4 % of a long period, or 10 % of a short one.
 func (l Limit) Margin() time.Duration {
 	const usual = 100 * time.Millisecond
-	return min(max(l.Per()/25, usual), l.Per()/10)
+	return min(max(l.Period()/25, usual), l.Period()/10)
 }
 
-// Slack returns how late a slot may be used: a part of Margin, the rest of which covers the way to the server.
-func (l Limit) Slack() time.Duration { return max(l.Margin()/4, minSlack) }
+// SlotTolerance returns how late a slot may be used: a part of Margin, the rest of which covers the way to the server.
+func (l Limit) SlotTolerance() time.Duration { return max(l.Margin()/4, minSlack) }
 
 // minSlack is the precision of timers, so limits with short periods are observed less exactly.
 const minSlack = 5 * time.Millisecond
@@ -134,7 +134,7 @@ func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	first, turns := l.Next, request.Count
 	lease := Lease{DelaySeconds: first.Sub(now).Seconds(), IntervalSeconds: interval.Seconds()}
 	if request.WithinSeconds > 0 {
-		turns = turnsWithin(now.Add(ToDuration(request.WithinSeconds)).Sub(first), interval, request.Count)
+		turns = slotsWithin(now.Add(ToDuration(request.WithinSeconds)).Sub(first), interval, request.Count)
 		lease.Turns, lease.At = &turns, first
 	}
 	if abandoned {
@@ -178,8 +178,8 @@ func (l *Limiter) promiseTurns(lease *Lease, request LeaseRequest, rest int, voi
 	l.Promised = from.Add(time.Duration(rest) * request.Limit.Interval())
 }
 
-// turnsWithin returns how many of count slots fit into a period that begins with one.
-func turnsWithin(room, interval time.Duration, count int) int {
+// slotsWithin returns how many of count slots fit into a period that begins with one.
+func slotsWithin(room, interval time.Duration, count int) int {
 	switch {
 	case room < 0:
 		return 0

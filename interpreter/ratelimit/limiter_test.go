@@ -91,18 +91,18 @@ func TestLimitHoldsAcrossWorkers(t *testing.T) {
 		var used []time.Time
 		now := start
 		for len(used) < 500 {
-			now = now.Add(time.Duration(random.Int64N(int64(limit.Per() / 3))))
+			now = now.Add(time.Duration(random.Int64N(int64(limit.Period() / 3))))
 			lease := limiter.Lease(ratelimit.LeaseRequest{Limit: limit, Count: 1 + random.IntN(20), AfterSeconds: random.Float64() / 10, WithinSeconds: 1}, now)
 			for i := range *lease.Turns {
 				if random.IntN(4) > 0 { // else its worker is dead
-					late := time.Duration(random.Int64N(int64(limit.Slack())))
+					late := time.Duration(random.Int64N(int64(limit.SlotTolerance())))
 					used = append(used, lease.At.Add(time.Duration(i)*lease.Interval()+late))
 				}
 			}
 		}
 		slices.SortFunc(used, time.Time.Compare)
 		for i := limit.Requests; i < len(used); i++ {
-			require.Greater(t, used[i].Sub(used[i-limit.Requests]), limit.Per())
+			require.Greater(t, used[i].Sub(used[i-limit.Requests]), limit.Period())
 		}
 	}
 }
@@ -230,6 +230,6 @@ func TestPromisesAreKept(t *testing.T) {
 	}
 	slices.SortFunc(turns, time.Time.Compare)
 	for i := limit.Requests; i < len(turns); i++ {
-		require.Greater(t, turns[i].Sub(turns[i-limit.Requests]), limit.Per())
+		require.Greater(t, turns[i].Sub(turns[i-limit.Requests]), limit.Period())
 	}
 }

@@ -22,8 +22,8 @@ const WaitForms = "seconds, a duration such as 90s, an HTTP date, an RFC 3339 ti
 // shownWait bounds the part of an unparsable wait that a message shows, in bytes.
 const shownWait = 100
 
-// ShownWait returns an unparsable wait for messages.
-func ShownWait(text string) string {
+// QuoteWait returns an unparsable wait for messages.
+func QuoteWait(text string) string {
 	if len(text) <= shownWait {
 		return strconv.Quote(text)
 	}

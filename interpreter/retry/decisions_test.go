@@ -225,7 +225,7 @@ func (c conditions) scope() expression.MapScope {
 }
 
 func (c conditions) truth(node *playbook.Node) (bool, error) {
-	return node.Truth(c.scope(), expression.NewBudget(expression.DecisionLimits, time.Time{}))
+	return node.EvalCondition(c.scope(), expression.NewBudget(expression.DecisionLimits, time.Time{}))
 }
 
 func (c conditions) RetryAfter(p *playbook.Policy) (time.Duration, string, error) {

@@ -241,7 +241,7 @@ func (r round) decideRepeat(decision *Decision) {
 	if most := r.counters.Limits.MaxRetries; r.countsMatch() && r.outcome.Failed() && most > 0 && *count > most {
 		r.exhaustPolicy(decision, playbook.WorkerRetries(most))
 		decision.Cut = fmt.Sprintf("policy %d%s ended after %d of %d attempts: %s",
-			r.policy.Number, r.policy.From(), decision.Count, decision.Limit, decision.Why)
+			r.policy.Number, r.policy.OriginText(), decision.Count, decision.Limit, decision.Why)
 		return
 	}
 	delay, why := r.nextDelay(*count)

@@ -19,7 +19,7 @@ func (r *round) readWait(conditions conditions, decision *Decision) error {
 	switch {
 	case r.outcome.Failed():
 		r.asked = ratelimit.ToDuration(valueOr(r.outcome.Err.RetryAfter, 0))
-	case r.pollsByAnswer():
+	case r.mayUseServerWait():
 		r.asked = ratelimit.ToDuration(valueOr(r.outcome.Meta.RetryAfter, 0))
 		if unread := ratelimit.UnreadHeader(r.outcome.Meta.Headers, r.outcome.Meta.Status); unread != "" && r.asked == 0 {
 			decision.Unread = unread
@@ -28,8 +28,8 @@ func (r *round) readWait(conditions conditions, decision *Decision) error {
 	return nil
 }
 
-// pollsByAnswer reports whether the response of a poll may determine the wait, because the policy configures none.
-func (r *round) pollsByAnswer() bool {
+// mayUseServerWait reports whether the response of a poll may determine the wait, because the policy configures none.
+func (r *round) mayUseServerWait() bool {
 	then := &r.policy.Then
 	return then.NextCall == nil && !hasWait(then)
 }

@@ -115,9 +115,9 @@ func (p *parser) refusalOf(i int, in frame) (what, hint string) {
 		}
 		return "", ""
 	case punctToken:
-		return p.behindPunct(i, in)
+		return p.refusalAfterPunct(i, in)
 	case wordToken:
-		return p.behindWord(i, in)
+		return p.refusalAfterWord(i, in)
 	}
 	return "directly after another operand", "an operator or a comma is missing"
 }
@@ -138,7 +138,7 @@ func (p *parser) isGlued(i int) bool {
 	return i+1 < len(p.tokens) && p.tokens[i+1].start == t.end && touches(p.tokens[i+1])
 }
 
-func (p *parser) behindPunct(i int, in frame) (what, hint string) {
+func (p *parser) refusalAfterPunct(i int, in frame) (what, hint string) {
 	before := p.tokens[i-1].text
 	switch {
 	case before == ")" || before == "]":
@@ -169,7 +169,7 @@ func (p *parser) isAlone(i int) bool {
 	return !p.isAny(i+1, "[", "and", "or", "like", "ilike", "is", "in", "between", "not", "at")
 }
 
-func (p *parser) behindWord(i int, in frame) (what, hint string) {
+func (p *parser) refusalAfterWord(i int, in frame) (what, hint string) {
 	word := p.tokens[i-1].text
 	switch {
 	case p.isAny(i-2, ".") || p.isAny(i-1, "end"):

@@ -62,7 +62,7 @@ func answerAttempt(ctx context.Context, streams cli.Streams, s *session.Session,
 	} else if err != nil {
 		return err
 	}
-	if r.answer.Step != "" && t.book != nil && len(t.book.Callers()) == 0 { // else a child run may have it
+	if r.answer.Step != "" && t.book != nil && len(t.book.PlaybookCalls()) == 0 { // else a child run may have it
 		if err := cli.KnownStep(r.answer.Step, stepNames(t.book)); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 // sendToChild answers an attempt of a child run, or an attempt of the run itself that does not seem to await an
 // answer.
 func (t *answerer) sendToChild(ctx context.Context) (doc AnswerDocument, err error) {
-	if t.book != nil && len(t.book.Callers()) == 0 {
+	if t.book != nil && len(t.book.PlaybookCalls()) == 0 {
 		return t.sendBlind(ctx)
 	}
 	below, left, err := t.reader.AwaitingInChildren(ctx, t.run.WorkflowID, "", t.answer.Index)

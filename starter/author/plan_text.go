@@ -339,7 +339,7 @@ func (t *planText) writeSummary() {
 			if sink.Table == nil {
 				continue
 			}
-			for _, ddl := range sink.Table.Changes() {
+			for _, ddl := range sink.Table.AllChanges() {
 				if key := sink.Tool + " " + sink.Auth + " " + ddl.Statement; !seen[key] {
 					seen[key] = true
 					counts[ddl.Kind]++

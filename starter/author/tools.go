@@ -79,7 +79,7 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 		DefaultTimeout: playbook.TraitsOf(spec.Name).Timeout.Seconds(), Fields: []fieldDoc{},
 		RequireOneOf: spec.RequireOneOf, Example: spec.Example,
 	}
-	for _, field := range spec.Described() {
+	for _, field := range spec.DescribedFields() {
 		doc.Fields = append(doc.Fields, fieldDoc{
 			Name: field.Name, Kind: string(field.Kind), Required: field.Required,
 			Enum: field.Enum, Default: field.Default, Doc: field.Doc,
@@ -95,7 +95,7 @@ func explainTool(w io.Writer, spec playbook.ToolSpec) {
 	}
 	if len(spec.Fields) > 0 {
 		rows := terminal.NewTable("field", "kind", "default", "meaning")
-		for _, field := range spec.Described() {
+		for _, field := range spec.DescribedFields() {
 			rows.AppendRow(table.Row{field.Name, field.Kind, fallbackText(field), meaningText(field)})
 		}
 		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.FitTable(rows, terminal.Width(w), terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))

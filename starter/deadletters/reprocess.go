@@ -238,7 +238,7 @@ func ReprocessPlan(
 	if err != nil {
 		return start.Plan{}, err
 	}
-	codes := book.Codes()
+	codes := book.CodeTexts()
 	if options.playbook == "" {
 		if codes, err = OwnCodes(ctx, s, chain.Origin, codes); err != nil {
 			return start.Plan{}, err

@@ -158,7 +158,7 @@ func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Tim
 // partitionOf returns the partition with a key, or the one that contains a time.
 func partitionOf(of *playbook.Partitions, text string) (partition.Partition, error) {
 	found, err := of.Find(text)
-	if err == nil || of.Listed() {
+	if err == nil || of.IsList() {
 		return found, err
 	}
 	at, badTime := of.MomentIn(text)

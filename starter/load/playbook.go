@@ -128,8 +128,8 @@ func ReadCalled(a *cli.App, name string) ([]byte, error) {
 // Codes returns the Python code of a playbook and of all playbooks that it calls, as far as they are known here.
 // Playbooks that are called by name are read from folder.
 func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string {
-	if len(c.Book.Callers()) == 0 {
-		return c.Book.Codes()
+	if len(c.Book.PlaybookCalls()) == 0 {
+		return c.Book.CodeTexts()
 	}
 	files := check.NewFiles(func(name string) ([]byte, error) {
 		if text, found := c.Files[name]; found {
@@ -139,10 +139,10 @@ func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string 
 		return activities.ReadNamed(folder, file)
 	})
 	_, _ = check.Validate(c.File, activities.Default(), check.Options{Workload: workload, Files: files}) // reads them
-	codes := c.Book.Codes()
+	codes := c.Book.CodeTexts()
 	for name, text := range files.Texts() {
 		if book, _ := playbook.Decode(source.NewFile(name, []byte(text))); book != nil {
-			codes = append(codes, book.Codes()...)
+			codes = append(codes, book.CodeTexts()...)
 		}
 	}
 	slices.Sort(codes)

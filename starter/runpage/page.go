@@ -330,7 +330,7 @@ func runAgain(ctx context.Context, streams cli.Streams, s session.Session, found
 	if err != nil {
 		return "", err
 	}
-	codes, err := deadletters.OwnCodes(ctx, &s, of, book.Codes())
+	codes, err := deadletters.OwnCodes(ctx, &s, of, book.CodeTexts())
 	if err != nil {
 		return "", err
 	}

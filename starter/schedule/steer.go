@@ -168,7 +168,7 @@ func newScheduleBackfillCommand(a *cli.App) *cobra.Command {
 				return cli.UsageError("--from and --to are required, such as --from 2026-01-01 --to 2026-01-08")
 			}
 			for _, flag := range []struct{ name, text string }{{"--from", options.from}, {"--to", options.to}} {
-				if _, err := playbook.Moment(flag.text, time.UTC); err != nil {
+				if _, err := playbook.ParseMoment(flag.text, time.UTC); err != nil {
 					return cli.UsageError("%s %w", flag.name, err)
 				}
 			}
@@ -192,8 +192,8 @@ func backfillRuns(ctx context.Context, streams cli.Streams, s *session.Session, 
 	if err != nil {
 		return cli.UsageError("this machine does not know the time zone %s of the schedule; write --from and --to with their offset from UTC", name)
 	}
-	from, _ := playbook.Moment(options.from, zone) // read before
-	to, _ := playbook.Moment(options.to, zone)
+	from, _ := playbook.ParseMoment(options.from, zone) // read before
+	to, _ := playbook.ParseMoment(options.to, zone)
 	switch {
 	case to.Before(from):
 		return cli.UsageError("--to %s is before --from %s", options.to, options.from)

@@ -205,7 +205,7 @@ func reportChange(streams cli.Streams, one keptStep, change incremental.StateCha
 
 // initialText returns where a step without a state starts to read.
 func initialText(section *playbook.Incremental) string {
-	if initial := section.InitialShown(); initial.Data != nil {
+	if initial := section.InitialText(); initial.Data != nil {
 		return wording.CursorText(initial)
 	}
 	return "the beginning"

@@ -55,7 +55,7 @@ func newStateDocument(of keptStep, found foundStates, state incremental.State, n
 	doc.HeldBy, doc.HeldSince = found.holders, found.heldSince
 	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.Form(), section.Lag).Value
 	if state.Watermark.IsZero() {
-		doc.ReadsFrom = section.InitialShown()
+		doc.ReadsFrom = section.InitialText()
 	}
 	return doc
 }

@@ -257,7 +257,7 @@ func (c *Controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 	}
 	digest := answer.Digest()
 	for i, one := range c.Answered {
-		if one.Receipt.ID == answer.ID && one.Digest == digest && one.Is(answer.AnswerTo) {
+		if one.Receipt.ID == answer.ID && one.Digest == digest && one.MatchesAddress(answer.AnswerTo) {
 			return &c.Answered[i].Receipt
 		}
 	}
@@ -269,7 +269,7 @@ func (c *Controls) duplicateOf(answer interpreter.Answer) *interpreter.AnswerRec
 func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.AnswerReceipt, over bool) {
 	digest := answer.Digest()
 	for _, one := range slices.Backward(c.Answered) {
-		if !one.Is(answer.AnswerTo) {
+		if !one.MatchesAddress(answer.AnswerTo) {
 			continue
 		}
 		if one.Digest == digest {

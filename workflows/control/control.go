@@ -202,7 +202,7 @@ func (c *Controls) OpenWait(wait *OpenWait) (over func()) {
 // waitMark returns the mark for the timer of a waiting call.
 func waitMark(machine *call.Call, wait interpreter.Wait) interpreter.TimerMark {
 	of := machine.Config()
-	return interpreter.TimerMark{Call: of.Place(), Index: of.Index, Reason: wait.Reason}
+	return interpreter.TimerMark{Call: of.StepOrSink(), Index: of.Index, Reason: wait.Reason}
 }
 
 // SleepFor waits with a durable timer whose summary says what the call waits for. The wait ends early if a person
@@ -265,7 +265,7 @@ func (c *Controls) RenderHold() string {
 // describeAttempt returns the details of the attempt with an address.
 func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDetails, error) {
 	for _, one := range slices.Backward(c.Answered) {
-		if one.Is(to) {
+		if one.MatchesAddress(to) {
 			return protocol.AttemptDetails{Answered: &one}, nil
 		}
 	}

@@ -21,7 +21,7 @@ func ParentsOf(task protocol.Task) []interpreter.Parent {
 
 // ParentsOfChild returns the parent runs of a run that a step starts; line is its Parent.Queue.
 func (c *Controls) ParentsOfChild(step, line string) []interpreter.Parent {
-	return append(slices.Clone(c.Parents), interpreter.Parent{Run: c.Run, Step: step, Control: c.Of(step), Queue: line})
+	return append(slices.Clone(c.Parents), interpreter.Parent{Run: c.Run, Step: step, Control: c.OfStep(step), Queue: line})
 }
 
 // Task returns a task with the current controls of the parent runs.

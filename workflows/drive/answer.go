@@ -23,7 +23,7 @@ func StepOverError(step string) error {
 // may arrive before the request has been sent.
 func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput) {
 	outcome := interpreter.Outcome{}
-	if request := d.Call.View().Request; request.Sends() {
+	if request := d.Call.View().Request; request.SendsRequest() {
 		d.awaited.Sent = true
 		outcome = runTool(ctx, input)
 		d.awaited.Sent = false
@@ -35,7 +35,7 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 	} else {
 		gate.RecordMarker(ctx, d.answerMark())
 	}
-	d.Call.Attempted(outcome, workflow.Now(ctx))
+	d.Call.ApplyOutcome(outcome, workflow.Now(ctx))
 	logFailed(ctx, d.Call)
 }
 
@@ -131,7 +131,7 @@ func (d *Driver) notifyCancel(ctx workflow.Context) {
 		mark.Error = &interpreter.ErrorObject{Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: "cancelled"}
 		gate.RecordMarker(ctx, mark)
 	}
-	input, notifies := d.Call.View().Cancels(workflow.Now(ctx))
+	input, notifies := d.Call.View().CancelRequest(workflow.Now(ctx))
 	if !notifies {
 		return
 	}

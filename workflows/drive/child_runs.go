@@ -46,7 +46,7 @@ func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpr
 	input := protocol.Input{
 		Name: callee.Name, Source: callee.Source, Workload: callee.Workload, Strict: nesting.Strict,
 		SearchAttributes: nesting.SearchAttributes, DeadLetters: nesting.DeadLetters, NextRetry: nesting.NextRetry,
-		Files: nesting.Files, Partition: callee.Partition, FullRefresh: playbook.Within(in.Step, task.Run.FullRefresh),
+		Files: nesting.Files, Partition: callee.Partition, FullRefresh: playbook.StripStepPrefix(in.Step, task.Run.FullRefresh),
 		Called: &protocol.ParentAttempt{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
@@ -96,7 +96,7 @@ func playDetached(ctx workflow.Context, id string, input protocol.Input, in inte
 	switch {
 	case err == nil:
 		return interpreter.Outcome{Data: map[string]any{"workflow_id": started.ID, "run_id": started.RunID}}
-	case protocol.Abandoned(ctx, err):
+	case protocol.IsOwnCancel(ctx, err):
 		return interpreter.Outcome{Err: protocol.CancelledError()}
 	}
 	outcome, _ := protocol.EndOf(id, protocol.Result{}, err)

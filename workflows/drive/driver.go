@@ -73,7 +73,7 @@ func (d *Driver) Run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	if !ended && d.Call.Finished() {
 		CountCall(ctx, d.Call)
 		if d.Host != nil && (!d.Call.View().Stopped || !d.Host.lost) {
-			ForgetNotes(ctx, d.Host.Task, d.Call.View().Noted, d.Host.Snapshot.Bare(d.Call))
+			ForgetNotes(ctx, d.Host.Task, d.Call.View().Noted, d.Host.Snapshot.WithoutState(d.Call))
 		}
 	}
 	return snapshot
@@ -141,7 +141,7 @@ func (d *Driver) carryOutNext(ctx workflow.Context) {
 
 // changeState claims or moves the state that the step keeps between runs.
 func (d *Driver) changeState(ctx workflow.Context, input interpreter.StateInput) {
-	output, err := ReachState(ctx, input, d.Call.Config().Place(), func() *control.OpenWait { return control.NewOpenWait(d.Call) }, func(wait *interpreter.Wait) {
+	output, err := ReachState(ctx, input, d.Call.Config().StepOrSink(), func() *control.OpenWait { return control.NewOpenWait(d.Call) }, func(wait *interpreter.Wait) {
 		d.Waiting(d.Call, wait, time.Time{})
 	})
 	switch {
@@ -204,7 +204,7 @@ func (d *Driver) makeAttempt(ctx workflow.Context, input interpreter.ToolInput) 
 		d.cancelCall(ctx)
 		return
 	}
-	d.Call.Attempted(outcome, workflow.Now(ctx))
+	d.Call.ApplyOutcome(outcome, workflow.Now(ctx))
 	d.recordRuled(ctx, &input)
 	d.recordIgnored(ctx, outcome.Err)
 	logFailed(ctx, d.Call)
@@ -235,7 +235,7 @@ func (d *Driver) awaitTime(ctx workflow.Context, wait interpreter.Wait) {
 		d.until = until
 		return
 	}
-	d.endWait(ctx, settlement, err, d.Call.Waited)
+	d.endWait(ctx, settlement, err, d.Call.EndWait)
 	d.alone = true
 }
 
@@ -248,7 +248,7 @@ func (d *Driver) awaitResume(ctx workflow.Context, hold interpreter.Hold) {
 		return control.ControlsOf(ctx).AwaitRelease(ctx, d.Call, hold)
 	})
 	if !errors.Is(err, control.ErrRenews) {
-		d.endWait(ctx, settlement, err, d.Call.Waited)
+		d.endWait(ctx, settlement, err, d.Call.EndWait)
 	}
 }
 
@@ -258,7 +258,7 @@ func (d *Driver) markHold(ctx workflow.Context, hold interpreter.Hold) {
 	if !hold.Exhausted || hold.Recorded {
 		return
 	}
-	gate.RecordMarker(ctx, protocol.HoldMark{Held: d.Call.Config().Place(), Index: d.Call.Config().Index})
+	gate.RecordMarker(ctx, protocol.HoldMark{Held: d.Call.Config().StepOrSink(), Index: d.Call.Config().Index})
 	d.Call.HoldRecorded()
 }
 

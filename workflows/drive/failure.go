@@ -19,7 +19,7 @@ func (d *Driver) recordIgnored(ctx workflow.Context, failure *interpreter.ErrorO
 	if failure == nil || config.Sink == nil || !d.Call.Finished() || d.Call.Result().Failed() {
 		return
 	}
-	gate.RecordMarker(ctx, protocol.IgnoredMark{Ignored: config.Place(), Index: config.Index})
+	gate.RecordMarker(ctx, protocol.IgnoredMark{Ignored: config.StepOrSink(), Index: config.Index})
 }
 
 // recordRuled records that a policy turned the last response into a failure. It also pauses other attempts under

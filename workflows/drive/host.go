@@ -129,7 +129,7 @@ type hostInput struct{ call.DriveInput }
 
 // SplitScript separates the script of the task, which is sent as an argument of its own.
 func (h hostInput) SplitScript() (any, call.Script) {
-	task, script := h.Task.Apart()
+	task, script := h.Task.SplitScript()
 	h.Task = task
 	return h.DriveInput, script
 }

@@ -30,11 +30,11 @@ func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, 
 	case stopped.State == nil:
 		return ""
 	}
-	if task.Continues(machine, stopped) {
+	if task.CanContinue(machine, stopped) {
 		machine.Continue(stopped)
 		return ""
 	}
-	if stopped.State.Fresh() {
+	if stopped.State.CanStartAnew() {
 		return ""
 	}
 	return fmt.Sprintf("an earlier run was stopped during a call, which starts again with the same keys: step %s: its request has changed", name)
@@ -42,8 +42,8 @@ func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, 
 
 // recallLedgers applies the entries in ledgers that are newer than the state of a call.
 func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
-	if len(machine.View().Ledgers(workflow.Now(ctx))) == 0 {
-		machine.Recalled()
+	if len(machine.View().LedgerQueries(workflow.Now(ctx))) == 0 {
+		machine.MarkRecalled()
 		return
 	}
 	name := gate.WithIndex(c.Task.Step, c.Snapshot.Index)

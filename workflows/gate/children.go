@@ -60,7 +60,7 @@ func (s *SteeredChild) SignalChild(ctx workflow.Context, steering protocol.Steer
 		return // it never will begin
 	}
 	if steering.Run == "" { // a child run only learns the control of the step that started it
-		steering.Control = steering.Control.Of(s.Step)
+		steering.Control = steering.Control.OfStep(s.Step)
 	}
 	if s.Child != nil && len(s.waiting) == 0 && (s.last == nil || s.last.IsReady()) {
 		s.last = signalChild(ctx, s.Child, protocol.ControlSignal, steering)

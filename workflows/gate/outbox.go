@@ -85,7 +85,7 @@ func PayloadCap(ctx workflow.Context) int { return OutboxOf(ctx).Limits.PayloadC
 
 // TaskBytes returns how many bytes of a task are sent through Temporal itself rather than the payload store.
 func (o *Outbox) TaskBytes(task protocol.Task) int {
-	task, script := task.Apart()
+	task, script := task.SplitScript()
 	return o.Limits.InlineSize(interpreter.EncodedSize(task)) + o.Limits.InlineScriptSize(o.packScript(script).size)
 }
 

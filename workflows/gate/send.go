@@ -160,7 +160,7 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 // Receive waits for the result of a handle. Errors are those of Send about input that was sent.
 func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	err = s.result.Get(ctx, &out)
-	if err != nil && s.to.reports && protocol.DetailsOf(err, &out) {
+	if err != nil && s.to.reports && protocol.DecodeDetails(err, &out) {
 		err = nil
 	}
 	s.stopSignals(ctx)

@@ -17,11 +17,11 @@ func TestAutoBatch(t *testing.T) {
 	t.Parallel()
 	step := &playbook.Step{Name: "each", Loop: &playbook.Loop{AutoBatch: true, Batch: 1}}
 	for n, want := range map[int]int{0: 1, 1: 1, 99: 1, 100: 1, 101: 3, 200: 5, 201: 6, 1000: 25, 1960: 49, 1961: 50, 5001: 50, 1_000_000: 50} {
-		require.Equal(t, want, step.Loop.BatchOf(n), "%d elements", n)
+		require.Equal(t, want, step.Loop.BatchSize(n), "%d elements", n)
 	}
 	stats := playbook.Loop{AutoBatch: true, StatsOnly: true}
 	for n, want := range map[int]int{100: 1, 101: 3, 5001: 50, 10_199: 50, 10_200: 51, 100_000: 500, 1_000_000: 500} {
-		require.Equal(t, want, stats.BatchOf(n), "%d elements whose results are not kept", n)
+		require.Equal(t, want, stats.BatchSize(n), "%d elements whose results are not kept", n)
 	}
 	some := make([]expression.Value, 7)
 	for name, input := range map[string]protocol.LoopInput{

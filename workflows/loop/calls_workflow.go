@@ -26,7 +26,7 @@ import (
 // people see the failure in Temporal's UI; the results are then in the details of the failure. It continues as new
 // whenever its history gets long.
 func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.Script) (*protocol.CallsOutput, error) {
-	input.Task = input.Task.With(script)
+	input.Task = input.Task.WithScript(script)
 	ctx = gate.WithOutbox(ctx, input.Task.Limits)
 	book, step, err := drive.LoadStep(input.Task)
 	if err != nil {
@@ -262,7 +262,7 @@ func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further b
 			continue
 		}
 		if noted = max(noted, driven.Noted); driven.Noted != call.NotNoted {
-			ended = append(ended, input.Calls[at].Bare(calls[at]))
+			ended = append(ended, input.Calls[at].WithoutState(calls[at]))
 		}
 		b.counted[due[at]] = true
 		drive.CountCall(ctx, calls[at])
@@ -297,7 +297,7 @@ func (b *batch) keepLargeCalls(ctx workflow.Context, failure *interpreter.ErrorO
 		switch call := b.calls[i]; {
 		case full:
 			call.Finish(interpreter.CallResult{
-				Status: interpreter.StatusError, Error: failure, Meta: drive.MetaSoFar(ctx, call), Warnings: interpreter.Unwritten(b.step),
+				Status: interpreter.StatusError, Error: failure, Meta: drive.MetaSoFar(ctx, call), Warnings: interpreter.UnwrittenWarnings(b.step),
 			})
 			b.counted[i] = true
 			drive.CountCall(ctx, call)

@@ -27,7 +27,7 @@ import (
 // LoopWorkflow runs a loop: it starts a child workflow for each iteration or batch, within the loop's window, and
 // aggregates the results.
 func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Script) (*interpreter.LoopResult, error) {
-	input.Task = input.Task.With(script)
+	input.Task = input.Task.WithScript(script)
 	ctx = gate.WithOutbox(ctx, input.Task.Limits)
 	book, step, err := drive.LoadStep(input.Task)
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *Loop) collectionSize() int {
 }
 
 // batchSize returns the number of elements of a batch.
-func (l *Loop) batchSize() int { return l.loop.BatchOf(l.collectionSize()) }
+func (l *Loop) batchSize() int { return l.loop.BatchSize(l.collectionSize()) }
 
 // runLeaf starts the batches in order. If its history becomes long, it ends early and leaves the rest to another
 // shard.
@@ -343,7 +343,7 @@ func (l *Loop) childEnded(ctx workflow.Context, b *openBatch, output protocol.Ca
 			l.addIteration(ctx, iteration)
 		}
 		l.Result.Budget = cmp.Or(l.Result.Budget, output.Budget)
-	case !protocol.Abandoned(ctx, err):
+	case !protocol.IsOwnCancel(ctx, err):
 		l.failAll(ctx, b.calls, protocol.ChildError(err))
 	}
 	l.active -= len(b.calls)
@@ -379,7 +379,7 @@ func (l *Loop) failAll(ctx workflow.Context, calls []call.Snapshot, failure *int
 	for _, call := range calls {
 		l.addIteration(ctx, interpreter.IterationResult{
 			Index: *call.Index, Result: interpreter.CallResult{
-				Status: interpreter.StatusError, Error: failure, Warnings: interpreter.Unwritten(l.step),
+				Status: interpreter.StatusError, Error: failure, Warnings: interpreter.UnwrittenWarnings(l.step),
 			},
 		})
 	}
@@ -435,7 +435,7 @@ func (l *Loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 // signalExhausted signals, before the loop has ended, that a policy has used up its attempts or pages in an
 // iteration.
 func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
-	if failure, _ := call.Exhausted(iteration.Result, nil); failure != nil {
+	if failure, _ := call.ExhaustedError(iteration.Result, nil); failure != nil {
 		l.notifier.Signal(ctx, call.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.Input.Task.Visit,
 			Index: &iteration.Index, Status: iteration.Result.Ended(), Attempts: failure.Attempt, Error: failure.ShrunkError(),
@@ -452,9 +452,9 @@ func (b *batch) endedAnswerError(to interpreter.AnswerTo) error {
 	return nil
 }
 
-// EndedIn adds the iterations of a loop, or of a shard, that was terminated: it reads their outcomes from its
+// AddTerminated adds the iterations of a loop, or of a shard, that was terminated: it reads their outcomes from its
 // histories. Iterations without an outcome count as cancelled.
-func (l *Loop) EndedIn(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
+func (l *Loop) AddTerminated(ctx workflow.Context, id string, failure *interpreter.ErrorObject) {
 	l.Result.Broken = failure
 	question := interpreter.EndedInput{Loops: []string{id}}
 	found, err := gate.Send[interpreter.EndedIterations](ctx, drive.ToRecall(interpreter.EndedActivity, "how the iterations of "+id+" ended"), question,

@@ -172,10 +172,10 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 		if result.Next > 0 {
 			p.next = result.Next
 		}
-	case protocol.Abandoned(ctx, err):
+	case protocol.IsOwnCancel(ctx, err):
 		p.gaveUp = true
 	default:
-		l.EndedIn(ctx, p.id, protocol.ChildError(err))
+		l.AddTerminated(ctx, p.id, protocol.ChildError(err))
 	}
 }
 

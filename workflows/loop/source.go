@@ -189,7 +189,7 @@ func (s *sourceReader) recordEnd(ctx workflow.Context) {
 // of the call. It returns true if another workflow must read on.
 func (s *sourceReader) pauseReading(ctx workflow.Context) bool {
 	s.addElements()
-	if s.call.View().EndsNext() {
+	if s.call.View().IsAtEnd() {
 		return false
 	}
 	_ = workflow.Await(ctx, func() bool { return s.aheadPages() < s.maxAhead() })

@@ -17,7 +17,7 @@ func (b *batch) reportWaits(ctx workflow.Context) {
 	if waits.Held || AwaitsAnswers(b.step) || b.slot.Releases() && !waits.Reported {
 		waits = control.OpenWaits{}
 	}
-	control.ControlsOf(ctx).Report(ctx, waits, control.ShortestReported(ctx, b.input.Task.Began()))
+	control.ControlsOf(ctx).Report(ctx, waits, control.ShortestReported(ctx, b.input.Task.StartTime()))
 }
 
 // openWaits summarizes the calls that have begun.
@@ -44,7 +44,7 @@ func (b *batch) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 // reportWaits reports to the parent workflow when all iterations that could run are waiting.
 func (l *Loop) reportWaits(ctx workflow.Context) {
 	if !l.controls.IsPaused(l.step.Name) && !AwaitsAnswers(l.step) {
-		l.controls.Report(ctx, l.openWaits(ctx), control.ShortestReported(ctx, l.Input.Task.Began()))
+		l.controls.Report(ctx, l.openWaits(ctx), control.ShortestReported(ctx, l.Input.Task.StartTime()))
 	}
 }
 

@@ -96,7 +96,7 @@ func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	l.window.used++
 	l.describeLoop(ctx)
 	gate.Signal(ctx, b.id, protocol.ControlSignal, protocol.Steering{
-		Control: l.controls.Of(l.step.Name),
+		Control: l.controls.OfStep(l.step.Name),
 		Slot:    &protocol.SlotGrant{MayRelease: workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil},
 	})
 }

@@ -28,8 +28,8 @@ type AcceptedAnswer struct {
 	At     time.Time              `json:"at,omitzero"`
 }
 
-// Is reports whether an address refers to the answered attempt, by its key or by its step and index.
-func (a AcceptedAnswer) Is(to interpreter.AnswerTo) bool {
+// MatchesAddress reports whether an address refers to the answered attempt, by its key or by its step and index.
+func (a AcceptedAnswer) MatchesAddress(to interpreter.AnswerTo) bool {
 	at := a.Receipt.Address()
 	at.Key = a.Key
 	return (to.Step != "" || to.Key != "") && to.Matches(at)

@@ -43,14 +43,14 @@ type CommandResult struct {
 // memos, summaries and messages.
 const MaxSaid = 500
 
-// Pauses applies a pause of the run or step to its control; false if it was already paused.
-func (c CommandInput) Pauses(control *interpreter.Control) bool { return control.Pause(c.Step) }
+// ApplyPause applies a pause of the run or step to its control; false if it was already paused.
+func (c CommandInput) ApplyPause(control *interpreter.Control) bool { return control.Pause(c.Step) }
 
-// Resumes applies a resume to the control; false if it was not paused.
-func (c CommandInput) Resumes(control *interpreter.Control) bool { return control.Resume(c.Step) }
+// ApplyResume applies a resume to the control; false if it was not paused.
+func (c CommandInput) ApplyResume(control *interpreter.Control) bool { return control.Resume(c.Step) }
 
-// Tunes applies the tuning of a step (window, rate) to the control. It always returns true.
-func (c CommandInput) Tunes(control *interpreter.Control) bool {
+// ApplyTuning applies the tuning of a step (window, rate) to the control. It always returns true.
+func (c CommandInput) ApplyTuning(control *interpreter.Control) bool {
 	control.TuneStep(c.Step, *c.Tuning)
 	return true
 }

@@ -19,8 +19,8 @@ import (
 
 // This file converts errors of Temporal to errors of playbooks.
 
-// DetailsOf decodes the details of a workflow or activity that failed or was cancelled; false if there are none.
-func DetailsOf(err error, into any) bool {
+// DecodeDetails decodes the details of a workflow or activity that failed or was cancelled; false if there are none.
+func DecodeDetails(err error, into any) bool {
 	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok && application.HasDetails() {
 		return application.Details(into) == nil
 	}
@@ -47,9 +47,9 @@ func UnsentError(err error) (*interpreter.ErrorObject, bool) {
 	return errors.AsType[*interpreter.ErrorObject](err)
 }
 
-// Abandoned reports whether err is only the cancel of the workflow itself, so that nothing is known about the
+// IsOwnCancel reports whether err is only the cancel of the workflow itself, so that nothing is known about the
 // outcome it waited for.
-func Abandoned(ctx workflow.Context, err error) bool {
+func IsOwnCancel(ctx workflow.Context, err error) bool {
 	_, ours := UnsentError(err)
 	return ctx.Err() != nil && !ours
 }
@@ -88,7 +88,7 @@ func AttemptError(err error) *interpreter.ErrorObject {
 	}
 	var timeout *temporal.TimeoutError
 	if errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
-		return interpreter.WorkerLost()
+		return interpreter.WorkerLostError()
 	}
 	if timeout != nil {
 		return &interpreter.ErrorObject{
@@ -104,8 +104,8 @@ func AttemptError(err error) *interpreter.ErrorObject {
 	}
 }
 
-// FailedWith returns a call result with the failure; for nil a success.
-func FailedWith(failure *interpreter.ErrorObject) interpreter.CallResult {
+// NewCallResult returns a call result with the failure; for nil a success.
+func NewCallResult(failure *interpreter.ErrorObject) interpreter.CallResult {
 	if failure == nil {
 		return interpreter.CallResult{Status: interpreter.StatusSuccess}
 	}

@@ -16,9 +16,9 @@ import (
 // a way that leaves its parent hanging.
 const MaxWorkflowID = 1000
 
-// IDWithin returns the ID of a workflow that belongs to another one: the other's ID and a suffix. If that exceeds
+// SuffixedID returns the ID of a workflow that belongs to another one: the other's ID and a suffix. If that exceeds
 // the maximum, a digest replaces the end of the other's ID.
-func IDWithin(id, suffix string) string {
+func SuffixedID(id, suffix string) string {
 	if len(id)+len(suffix) <= MaxWorkflowID {
 		return id + suffix
 	}
@@ -37,7 +37,7 @@ func RunID(task Task) string { return cmp.Or(task.ID, task.Run.WorkflowID) }
 // ChildID returns the ID of a task's child workflow: its loop or its call or, with a suffix, a part of that loop.
 // Clients find children by these IDs.
 func ChildID(task Task, suffix string) string {
-	return IDWithin(RunID(task), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
+	return SuffixedID(RunID(task), fmt.Sprintf("/%s#%d%s", task.Step, task.Visit, suffix))
 }
 
 // BatchID returns the ID of the child of a loop whose batch begins with iteration first.
@@ -54,7 +54,7 @@ func IterationID(task Task, loop *playbook.Loop, size int, chosen *Subset, index
 	if !found {
 		return "", false
 	}
-	first := position - position%loop.BatchOf(size)
+	first := position - position%loop.BatchSize(size)
 	if chosen != nil {
 		first = chosen.Indexes[first]
 	}
@@ -77,7 +77,7 @@ func IndexSuffix(in interpreter.ToolInput) string {
 // RoundID returns the workflow ID of a run's nth reprocess. Everybody who starts it uses this ID, so that Temporal
 // starts it only once.
 func RoundID(workflowID, runID string, n int) string {
-	return IDWithin(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
+	return SuffixedID(workflowID, fmt.Sprintf("/reprocess-%s-%d", runID[max(0, len(runID)-roundIDLength):], n))
 }
 
 // roundIDLength is the length of the part of a run ID, from its end, that distinguishes reprocesses with one

@@ -236,14 +236,14 @@ type CallsInput struct {
 // SplitScript separates the script of the task from the input, so that it is sent as an argument of its own
 // (package gate).
 func (l LoopInput) SplitScript() (any, call.Script) {
-	task, script := l.Task.Apart()
+	task, script := l.Task.SplitScript()
 	l.Task = task
 	return l, script
 }
 
 // SplitScript is as for LoopInput.
 func (c CallsInput) SplitScript() (any, call.Script) {
-	task, script := c.Task.Apart()
+	task, script := c.Task.SplitScript()
 	c.Task = task
 	return c, script
 }

@@ -51,7 +51,7 @@ func (e *earlier) workSoFar() (interpreter.EarlierWork, error) {
 func (e *earlier) hasWritten() bool {
 	return slices.ContainsFunc(e.records, func(record *protocol.StepRecord) bool {
 		step := e.book.Step(record.Step)
-		return record.From == "" && step != nil && !call.ReadsOnly(e.book, step)
+		return record.From == "" && step != nil && !call.IsReadOnly(e.book, step)
 	})
 }
 
@@ -92,7 +92,7 @@ func (e *earlier) printRequest(task protocol.Task, call *call.Call, at time.Time
 	if e.input.Called == nil {
 		return ""
 	}
-	return task.Print(call, at)
+	return task.CallDigest(call, at)
 }
 
 // earlierResult returns, and adopts, the result that an earlier run has for a visit of a step; nil if it has none
@@ -158,7 +158,7 @@ func (r *run) continueLoop(
 	earlier := r.earlier.recordLoop(record, protocol.ChildID(input.Task, ""))
 	switch {
 	case len(earlier) == 0:
-		return r.runLoop(ctx, step, input, record)
+		return r.runLoopChild(ctx, step, input, record)
 	case input.Source != nil: // it may now return other elements under the same keys
 		return nil, protocol.NotContinuedError(fmt.Sprintf("step %s: a loop over a source that an earlier run has begun cannot be continued; "+
 			"start the playbook in a run of its own, or reprocess the iterations of the earlier run", step.Name))
@@ -169,7 +169,7 @@ func (r *run) continueLoop(
 	}
 	input.Begun = begun
 	if len(ended) == 0 {
-		return r.runLoop(ctx, step, input, record)
+		return r.runLoopChild(ctx, step, input, record)
 	}
 	all := interpreter.NewLoopResult(len(input.Elements))
 	if step.Loop.StatsOnly {
@@ -190,7 +190,7 @@ func (r *run) continueLoop(
 		record.Loop = &protocol.LoopRecord{WorkflowID: earlier[0], Stats: all.Stats}
 		return all, nil
 	}
-	result, failure := r.runLoop(ctx, step, rest, record)
+	result, failure := r.runLoopChild(ctx, step, rest, record)
 	if failure != nil {
 		return nil, failure
 	}
@@ -241,7 +241,7 @@ func (e *earlier) endedBefore(
 			continue
 		}
 		snapshot := call.Snapshot{Index: &index, Size: len(input.Elements), Element: input.Elements[index]}
-		if print := input.Task.IterationPrint(e.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
+		if print := input.Task.IterationDigest(e.book, step, snapshot, iteration.Result.Meta.StartedAt); print != "" && print == found.Prints[i] {
 			ended[index] = iteration
 		}
 	}

@@ -47,7 +47,7 @@ func (e *earlier) keptCalls() []interpreter.EarlierCall {
 		}
 		kept := interpreter.EarlierCall{Step: record.Step, Visit: record.Visit, By: record.Call}
 		if call := e.callOf(record); kept.By == "" && call != nil {
-			if state := call.Stopped(); state != nil && !state.Fresh() {
+			if state := call.Stopped(); state != nil && !state.CanStartAnew() {
 				kept.By = e.id
 			}
 		}
@@ -72,5 +72,5 @@ func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.StoppedCa
 // first.
 func (e *earlier) earlierLoops(record *protocol.StepRecord) []string {
 	within := fmt.Sprintf("/%s#%d", record.Step, record.Visit)
-	return lists.Map(e.replacedRuns(), func(run string) string { return protocol.IDWithin(run, within) })
+	return lists.Map(e.replacedRuns(), func(run string) string { return protocol.SuffixedID(run, within) })
 }

@@ -19,7 +19,7 @@ func (r *run) nestingOf(step *playbook.Step) *call.Nesting {
 	}
 	action := r.book.Resolve(step.Action)
 	if action.Traits().Plays {
-		nesting.Files = interpreter.FilesOf(r.book, action, r.knownFiles())
+		nesting.Files = interpreter.NeededFiles(r.book, action, r.knownFiles())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry
 		nesting.ScheduledAt, nesting.Before, nesting.Tree = r.Run.ScheduledAt, r.earlier.replacedRuns(), r.runTree()

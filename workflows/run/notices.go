@@ -157,7 +157,7 @@ func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
 		n.once = map[string]bool{}
 	}
 	n.once[key] = true
-	n.notifyAll(ctx, news, protocol.FailedWith(news.Error))
+	n.notifyAll(ctx, news, protocol.NewCallResult(news.Error))
 }
 
 // settleOpen waits for the notices that are being sent, and drops those that take too long.
@@ -189,7 +189,7 @@ func (n *notices) unpackOpen(ctx workflow.Context) {
 	unsent := n.Unsent
 	n.Unsent, n.renewing = nil, false
 	for _, one := range unsent {
-		result := protocol.FailedWith(one.News.Error)
+		result := protocol.NewCallResult(one.News.Error)
 		scope := interpreter.EndScope(n.newScope(), nil, result)
 		n.sendNotice(ctx, one.Notice(n.book), one, scope, result.Data.Data)
 	}
@@ -197,7 +197,7 @@ func (n *notices) unpackOpen(ctx workflow.Context) {
 
 // notifyEnd sends the notices about the end of the run, and waits for all notices.
 func (n *notices) notifyEnd(ctx workflow.Context, result *protocol.Result) {
-	ended := protocol.FailedWith(result.Error)
+	ended := protocol.NewCallResult(result.Error)
 	ended.Data = result.Result
 	n.notifyAll(ctx, call.News{Event: string(result.Status), Status: result.Status, Error: result.Error}, ended)
 	n.ending = true
@@ -208,7 +208,7 @@ func (n *notices) notifyEnd(ctx workflow.Context, result *protocol.Result) {
 func (n *notices) notifyPaused(ctx workflow.Context, command protocol.CommandInput) {
 	n.notifyAll(ctx, call.News{
 		Event: playbook.EventPaused, Step: command.Step, Status: interpreter.Paused, Reason: command.Reason, By: command.By,
-	}, protocol.FailedWith(nil))
+	}, protocol.NewCallResult(nil))
 }
 
 // notifyExhausted sends the notices that a policy has used up its attempts or pages in a visit
@@ -218,7 +218,7 @@ func (n *notices) notifyExhausted(ctx workflow.Context, done stepEnd) {
 	if done.record.Loop != nil {
 		iterations = done.record.Loop.Errors
 	}
-	if failure, index := call.Exhausted(done.result, iterations); failure != nil {
+	if failure, index := call.ExhaustedError(done.result, iterations); failure != nil {
 		n.notifyOnce(ctx, call.News{
 			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
 			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
@@ -235,7 +235,7 @@ func (n *notices) listenForNews(ctx workflow.Context) {
 		switch step := n.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
 		case step.Loop == nil: // people may hold a call more than once
-			n.notifyAll(ctx, news, protocol.FailedWith(news.Error))
+			n.notifyAll(ctx, news, protocol.NewCallResult(news.Error))
 		default:
 			n.notifyOnce(ctx, news)
 		}
@@ -255,6 +255,6 @@ func (n *notices) watchLate(ctx workflow.Context) {
 		n.Late = true
 		n.addWarning(fmt.Sprintf("the run was late: it took longer than %s", n.book.Expect))
 		n.describe(ctx)
-		n.notifyAll(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, protocol.FailedWith(nil))
+		n.notifyAll(ctx, call.News{Event: playbook.EventLate, Status: interpreter.Running}, protocol.NewCallResult(nil))
 	})
 }

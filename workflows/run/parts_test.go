@@ -99,7 +99,7 @@ func TestQueues(t *testing.T) {
 	require.Nil(t, r.queues.waitsForItself(name))
 	r.controls.Parents = []interpreter.Parent{{Run: "above", Queue: name.ID()}}
 	require.ErrorContains(t, r.queues.waitsForItself(name), "above, which started it, holds the concurrency key")
-	require.False(t, r.queues.skipped())
+	require.False(t, r.queues.isSkipped())
 	r.queues.Ticket = &queue.Ticket{State: queue.Skipped}
 	require.True(t, r.wasSkipped())
 
@@ -107,10 +107,10 @@ func TestQueues(t *testing.T) {
 	has := &stateTicket{visit: "each#1", record: r.visit("each", running), Ticket: queue.Ticket{State: queue.Granted}}
 	r.queues.visits = []*stateTicket{waits, has}
 	require.Equal(t, map[string]queue.Ticket{"fetch#1": waits.Ticket}, r.queues.queuedVisits())
-	require.Zero(t, r.queues.settle(protocol.CommandInput{Step: "each"}, interpreter.Settlement{Skip: true}))
-	require.Equal(t, 1, r.queues.settle(protocol.CommandInput{}, interpreter.Settlement{Skip: true, By: "ann"}))
+	require.Zero(t, r.queues.settleTickets(protocol.CommandInput{Step: "each"}, interpreter.Settlement{Skip: true}))
+	require.Equal(t, 1, r.queues.settleTickets(protocol.CommandInput{}, interpreter.Settlement{Skip: true, By: "ann"}))
 	require.ErrorContains(t, waits.skipFailure(), "waits for the state s, which run other holds")
-	require.Empty(t, r.queues.waiting(protocol.CommandInput{}), "what is skipped waits no longer")
+	require.Empty(t, r.queues.waitingTickets(protocol.CommandInput{}), "what is skipped waits no longer")
 }
 
 func TestStatus(t *testing.T) {

@@ -406,7 +406,7 @@ func (r *run) followRoutes(
 		r.Data.Vars = expression.Of(vars)
 		scope = scope.With(map[string]any{"vars": vars})
 	}
-	arrivals, handled, err := interpreter.Follow(step, result.Failed(), scope, budget)
+	arrivals, handled, err := interpreter.NextSteps(step, result.Failed(), scope, budget)
 	r.warnOf("step "+step.Name, budget)
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil && err == nil {
 		rehearsal.Followed(r.book, step, arrivals)
@@ -514,11 +514,11 @@ func (r *run) runOutput(ctx workflow.Context, result *protocol.Result) {
 		return
 	}
 	result.Result = expression.Of(value)
-	if _, failure := interpreter.Measure(result.Result, gate.PayloadCap(ctx), "the output of the playbook"); failure != nil {
+	if _, failure := interpreter.MeasureSize(result.Result, gate.PayloadCap(ctx), "the output of the playbook"); failure != nil {
 		result.SetFailure(failure)
 	}
 }
 
 // wasSkipped reports whether the run ended before it began, because its playbook requires that or because another
 // backfill runs its partitions.
-func (r *run) wasSkipped() bool { return r.partitions.Conflict != nil || r.queues.skipped() }
+func (r *run) wasSkipped() bool { return r.partitions.Conflict != nil || r.queues.isSkipped() }

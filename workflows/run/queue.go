@@ -39,18 +39,18 @@ type queues struct {
 	publish  func(workflow.Context, interpreter.Control)
 }
 
-// skipped reports whether the run must not begin, because other runs have its key.
-func (q *queues) skipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
+// isSkipped reports whether the run must not begin, because other runs have its key.
+func (q *queues) isSkipped() bool { return q.Ticket != nil && q.Ticket.State == queue.Skipped }
 
-// queued reports whether the run waits in the queue of its key.
-func (q *queues) queued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
+// isQueued reports whether the run waits in the queue of its key.
+func (q *queues) isQueued() bool { return q.Ticket != nil && q.Ticket.State == queue.Queued }
 
-// waits reports whether the run has requested its slot and is waiting for the decision.
-func (q *queues) waits() bool { return q.Ticket.Waits() }
+// isWaitingForSlot reports whether the run has requested its slot and is waiting for the decision.
+func (q *queues) isWaitingForSlot() bool { return q.Ticket.Waits() }
 
 func (q *queues) requestAgain() { q.again = true }
 
-func (q *queues) ticket() *queue.Ticket { return q.Ticket }
+func (q *queues) currentTicket() *queue.Ticket { return q.Ticket }
 
 // acquireSlot returns when the run may begin, or must end because it failed, was cancelled or was skipped. The
 // error is the one with which it continues as new: see renew.
@@ -125,7 +125,7 @@ func awaitDecision(ctx workflow.Context, ticket *queue.Ticket, wait time.Duratio
 // requestSlot requests a slot, or repeats the request.
 func (q *queues) requestSlot(ctx workflow.Context) error {
 	concurrency := q.book.Concurrency
-	request := queue.Request{Member: q.member(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: q.Ticket.Since}
+	request := queue.Request{Member: q.queueMember(ctx), Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Started: q.Ticket.Since}
 	request.Known = q.Ticket.State
 	for _, parent := range q.controls.Parents {
 		if parent.Queue != "" {
@@ -142,8 +142,8 @@ func sendToQueue(ctx workflow.Context, ticket *queue.Ticket, to gate.Recipient, 
 	return err
 }
 
-// member returns the identity of the run in queues.
-func (q *queues) member(ctx workflow.Context) queue.Member {
+// queueMember returns the identity of the run in queues.
+func (q *queues) queueMember(ctx workflow.Context) queue.Member {
 	return queue.Member{WorkflowID: q.id, RunID: workflow.GetInfo(ctx).FirstRunID}
 }
 
@@ -152,7 +152,7 @@ func (q *queues) member(ctx workflow.Context) queue.Member {
 func (q *queues) listenToQueues(ctx workflow.Context) {
 	gate.OnSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		switch {
-		case answer.RunID != q.member(ctx).RunID:
+		case answer.RunID != q.queueMember(ctx).RunID:
 		case answer.Visit != "":
 			q.applyStateDecision(ctx, answer)
 		case q.Ticket != nil:
@@ -203,7 +203,7 @@ func (q *queues) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
 // waiting runs may be cancelled at once, while only a few have a slot.
 func (q *queues) releaseSlot(ctx workflow.Context) {
 	if q.Ticket != nil && q.Ticket.State != queue.Skipped {
-		leaveQueue(ctx, q.Ticket, q.member(ctx))
+		leaveQueue(ctx, q.Ticket, q.queueMember(ctx))
 	}
 }
 

@@ -17,14 +17,14 @@ func (r *run) callInChild(
 	id := protocol.ChildID(task, "")
 	r.controls.ChildCalls[id] = true
 	defer delete(r.controls.ChildCalls, id)
-	input := protocol.CallsInput{Task: task, Calls: []call.Snapshot{snapshot}, Control: r.controls.Of(task.Step), Admitted: admitted}
+	input := protocol.CallsInput{Task: task, Calls: []call.Snapshot{snapshot}, Control: r.controls.OfStep(task.Step), Admitted: admitted}
 	to := gate.ToChild(protocol.CallsWorkflowName, id, task.Step, task.Step+": continues after many attempts", actsOnStep(task.Step))
 	to.Details = protocol.DescribeChild(r.book, task)
 	output, err := gate.Send[protocol.CallsOutput](ctx, to, input, "the state of step "+task.Step)
 	switch {
 	case err == nil && len(output.Iterations) == 1:
 		return output.Iterations[0].Result
-	case err == nil, protocol.IsCancelled(err), protocol.Abandoned(ctx, err):
+	case err == nil, protocol.IsCancelled(err), protocol.IsOwnCancel(ctx, err):
 		return machine.Cancel(workflow.Now(ctx))
 	}
 	return interpreter.CallResult{Status: interpreter.StatusError, Error: protocol.ChildError(err), Meta: drive.MetaSoFar(ctx, machine)}

@@ -90,12 +90,12 @@ func (q *queues) acquireState(
 	case t.skipped != nil && t.Waits():
 		return release, t.skipFailure()
 	}
-	return release, t.failure()
+	return release, t.grantFailure()
 }
 
 // visitOf returns the identity of the visit in its queue.
 func (q *queues) visitOf(ctx workflow.Context, t *stateTicket) queue.Member {
-	member := q.member(ctx)
+	member := q.queueMember(ctx)
 	member.Visit = t.visit
 	return member
 }
@@ -115,7 +115,7 @@ func (q *queues) applyStateDecision(ctx workflow.Context, answer queue.Decision)
 	at := slices.IndexFunc(q.visits, func(t *stateTicket) bool { return t.Queue == answer.Queue && t.visit == answer.Visit })
 	if at < 0 {
 		if answer.State == queue.Granted {
-			member := q.member(ctx)
+			member := q.queueMember(ctx)
 			member.Visit = answer.Visit
 			gate.Signal(ctx, answer.Queue, queue.RequestSignal, queue.Request{Member: member, Leave: true})
 		}
@@ -152,9 +152,9 @@ func (t *stateTicket) skipFailure() *interpreter.ErrorObject {
 	}
 }
 
-// waiting returns the tickets of visits that wait for the state of their step, for the step of a command, or for
+// waitingTickets returns the tickets of visits that wait for the state of their step, for the step of a command, or for
 // all if it names none. There are none for an iteration.
-func (q *queues) waiting(command protocol.CommandInput) []*stateTicket {
+func (q *queues) waitingTickets(command protocol.CommandInput) []*stateTicket {
 	if command.Index != nil {
 		return nil
 	}
@@ -165,11 +165,13 @@ func (q *queues) waiting(command protocol.CommandInput) []*stateTicket {
 
 // waitingVisits returns the number of visits, among those that a command applies to, that wait for the state of
 // their step.
-func (q *queues) waitingVisits(command protocol.CommandInput) int { return len(q.waiting(command)) }
+func (q *queues) waitingVisits(command protocol.CommandInput) int {
+	return len(q.waitingTickets(command))
+}
 
-// settle makes the waiting visits that a command applies to repeat their requests or, if it skips them, fail.
-func (q *queues) settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int) {
-	waiting := q.waiting(command)
+// settleTickets makes the waiting visits that a command applies to repeat their requests or, if it skips them, fail.
+func (q *queues) settleTickets(command protocol.CommandInput, settlement interpreter.Settlement) (ended int) {
+	waiting := q.waitingTickets(command)
 	for _, t := range waiting {
 		if t.repeats = true; settlement.Skip {
 			t.skipped = &settlement
@@ -178,8 +180,8 @@ func (q *queues) settle(command protocol.CommandInput, settlement interpreter.Se
 	return len(waiting)
 }
 
-// failure returns why the queue has not granted the state; nil if it has.
-func (t *stateTicket) failure() *interpreter.ErrorObject {
+// grantFailure returns why the queue has not granted the state; nil if it has.
+func (t *stateTicket) grantFailure() *interpreter.ErrorObject {
 	message := ""
 	switch t.State {
 	case queue.Skipped:
@@ -197,7 +199,7 @@ func (t *stateTicket) failure() *interpreter.ErrorObject {
 
 // releaseState releases the state for the next visit that waits for it, whatever the outcome of this one.
 func (q *queues) releaseState(ctx workflow.Context, t *stateTicket) {
-	if t.failure() == nil {
+	if t.grantFailure() == nil {
 		leaveQueue(ctx, &t.Ticket, q.visitOf(ctx, t))
 	}
 	q.visits = slices.DeleteFunc(q.visits, func(other *stateTicket) bool { return other == t })

@@ -35,7 +35,7 @@ func (s *status) describeRun(ctx workflow.Context) {
 		table.Row(stepCells(ctx, shown, s.live[record])...)
 	}
 	s.publishOpen(ctx, s.controls.Control)
-	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.latenessText()+movingText(s.moving())+ticketText(ctx, s.queues.ticket())+table.String()+s.openQuestions()+
+	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.latenessText()+movingText(s.moving())+ticketText(ctx, s.queues.currentTicket())+table.String()+s.openQuestions()+
 		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(s.id, protocol.MaxWorkflowID), "`")))
 }
 

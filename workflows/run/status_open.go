@@ -35,10 +35,10 @@ type status struct {
 
 // queueView is what the status shows of the slots of a run.
 type queueView interface {
-	// ticket returns the ticket of the run, nil if its playbook has no concurrency key.
-	ticket() *queue.Ticket
-	// queued reports whether the run waits for its slot.
-	queued() bool
+	// currentTicket returns the ticket of the run, nil if its playbook has no concurrency key.
+	currentTicket() *queue.Ticket
+	// isQueued reports whether the run waits for its slot.
+	isQueued() bool
 	// queuedVisits returns the tickets of visits that wait for the state of their step, by VisitName.
 	queuedVisits() map[string]queue.Ticket
 }
@@ -65,7 +65,7 @@ func (s *status) openWaits(ctx workflow.Context, requested interpreter.Control) 
 	case requested.Paused:
 		waits.Add(interpreter.Paused, time.Time{})
 		return waits
-	case s.queues.queued():
+	case s.queues.isQueued():
 		waits.Add(interpreter.Queued, time.Time{})
 		return waits
 	case s.moving() != nil:

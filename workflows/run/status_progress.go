@@ -8,7 +8,7 @@ import (
 
 // completeProgress adds to the progress of a run what is not in the records.
 func (s *status) completeProgress(progress *protocol.Progress) {
-	progress.Control, progress.Late, progress.Ticket, progress.States = s.controls.Control, s.late(), s.queues.ticket(), s.queues.queuedVisits()
+	progress.Control, progress.Late, progress.Ticket, progress.States = s.controls.Control, s.late(), s.queues.currentTicket(), s.queues.queuedVisits()
 	progress.ValidationWarnings = s.ValidationWarnings
 	progress.Rows = s.Rows
 	for _, parent := range s.controls.Parents {

@@ -33,13 +33,13 @@ type steering struct {
 
 // queueControl is what commands can do with the slots of a run.
 type queueControl interface {
-	// waits reports whether the run waits for its slot, and requestAgain makes it repeat the request.
-	waits() bool
+	// isWaitingForSlot reports whether the run waits for its slot, and requestAgain makes it repeat the request.
+	isWaitingForSlot() bool
 	requestAgain()
 	// waitingVisits returns how many of the visits that a command applies to wait for the state of their step, and
 	// settle ends their waits.
 	waitingVisits(command protocol.CommandInput) int
-	settle(command protocol.CommandInput, settlement interpreter.Settlement) (ended int)
+	settleTickets(command protocol.CommandInput, settlement interpreter.Settlement) (ended int)
 }
 
 // serveUpdates sets the handlers of all updates of the run: commands of people, and answers.
@@ -125,7 +125,7 @@ func (s *steering) checkPause(command protocol.CommandInput) error {
 	if step.Action == nil {
 		return fmt.Errorf("step %s does not call a tool, so it cannot be paused; pause the run, or a step that calls a tool", step.Name)
 	}
-	return cmp.Or(s.checkAhead(step), s.checkSize(command, protocol.CommandInput.Pauses))
+	return cmp.Or(s.checkAhead(step), s.checkSize(command, protocol.CommandInput.ApplyPause))
 }
 
 // checkAhead returns an error for a step that will not run any more.
@@ -194,7 +194,7 @@ func (s *steering) checkSettle(command protocol.CommandInput) error {
 			return err
 		}
 	}
-	if step == nil && s.queues.waits() || s.queues.waitingVisits(command) > 0 {
+	if step == nil && s.queues.isWaitingForSlot() || s.queues.waitingVisits(command) > 0 {
 		return nil
 	}
 	if len(s.controls.Children) > 0 && (step == nil || step.Loop != nil || s.isInChild(step)) {
@@ -247,11 +247,11 @@ func (s *steering) checkSet(command protocol.CommandInput) error {
 	if s.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have their own limits; set their rate limits in that run", step.Name)
 	}
-	return cmp.Or(command.Tuning.Check(), s.checkAhead(step), s.checkSize(command, protocol.CommandInput.Tunes))
+	return cmp.Or(command.Tuning.Check(), s.checkAhead(step), s.checkSize(command, protocol.CommandInput.ApplyTuning))
 }
 
 func (s *steering) pauseStep(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	result, err := s.changeControl(ctx, command, false, protocol.CommandInput.Pauses)
+	result, err := s.changeControl(ctx, command, false, protocol.CommandInput.ApplyPause)
 	if err == nil && result.Changed {
 		s.paused(ctx, command)
 	}
@@ -259,11 +259,11 @@ func (s *steering) pauseStep(ctx workflow.Context, command protocol.CommandInput
 }
 
 func (s *steering) resumeStep(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	return s.changeControl(ctx, command, true, protocol.CommandInput.Resumes)
+	return s.changeControl(ctx, command, true, protocol.CommandInput.ApplyResume)
 }
 
 func (s *steering) setTuning(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	return s.changeControl(ctx, command, false, protocol.CommandInput.Tunes)
+	return s.changeControl(ctx, command, false, protocol.CommandInput.ApplyTuning)
 }
 
 // changedControl returns the control of the run after a command; false if the command changes nothing.
@@ -305,7 +305,7 @@ func (s *steering) changeControl(
 }
 
 func (s *steering) retryNow(ctx workflow.Context, command protocol.CommandInput) (protocol.CommandResult, error) {
-	if command.Step == "" && s.queues.waits() { // for its slot, and no step has begun
+	if command.Step == "" && s.queues.isWaitingForSlot() { // for its slot, and no step has begun
 		s.queues.requestAgain()
 		return protocol.CommandResult{Changed: true, Control: s.controls.Control, Ended: 1}, nil
 	}
@@ -319,7 +319,7 @@ func (s *steering) skipWaits(ctx workflow.Context, command protocol.CommandInput
 // settleWaits ends the waits that a command applies to: the calls are retried now, or skipped.
 func (s *steering) settleWaits(ctx workflow.Context, command protocol.CommandInput, skip bool) (protocol.CommandResult, error) {
 	settlement := interpreter.Settlement{Skip: skip, Reason: command.Reason, By: command.By}
-	settled := s.queues.settle(command, settlement)
+	settled := s.queues.settleTickets(command, settlement)
 	ended, signalled := s.controls.Apply(ctx, protocol.Steering{Control: s.controls.Control, Settle: &protocol.ItemSettlement{
 		Step: command.Step, Index: command.Index, Settlement: settlement,
 	}})

@@ -48,7 +48,7 @@ func (r *run) runStep(ctx workflow.Context, start interpreter.Start) stepEnd {
 			Status: interpreter.StatusSuccess, Meta: interpreter.CallMeta{StartedAt: now, EndedAt: now},
 		}
 	case step.Loop != nil:
-		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.loop(ctx, start, scope, args, record) })
+		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.runLoop(ctx, start, scope, args, record) })
 	default:
 		done.result = r.queues.withState(ctx, start, record, func() interpreter.CallResult { return r.runCall(ctx, start, record) })
 	}
@@ -156,13 +156,13 @@ func (r *run) waitRecorder(ctx workflow.Context, record *protocol.StepRecord) dr
 		record.Await(wait, until, call.View().Last)
 		r.status.describeRun(ctx)
 		if news, waits := drive.WaitsForPeople(call, wait, record.Visit); waits {
-			r.notices.notifyAll(ctx, news, protocol.FailedWith(news.Error))
+			r.notices.notifyAll(ctx, news, protocol.NewCallResult(news.Error))
 		}
 	}
 }
 
-// loop runs a step's loop in a child workflow, then writes the aggregate to the sinks of the step.
-func (r *run) loop(
+// runLoopChild runs a step's loop in a child workflow, then writes the aggregate to the sinks of the step.
+func (r *run) runLoop(
 	ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope, args any, record *protocol.StepRecord,
 ) interpreter.CallResult {
 	step := start.Step
@@ -172,7 +172,7 @@ func (r *run) loop(
 	}
 	print := ""
 	if r.input.Called != nil {
-		print = input.Task.LoopPrint(r.book, step, digestElements(input))
+		print = input.Task.LoopDigest(r.book, step, digestElements(input))
 	}
 	if result := r.earlier.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
@@ -222,7 +222,7 @@ func (r *run) publishStaged(
 			continue
 		}
 		if result.Failed() || !readAll && r.book.PublishesWhole(start.Step, to) {
-			result.Warnings = append(result.Warnings, sink.Unpublished(r.book, start.Step, to))
+			result.Warnings = append(result.Warnings, sink.UnpublishedWarning(r.book, start.Step, to))
 			continue
 		}
 		machine := call.NewPublish(call.Config{
@@ -240,7 +240,7 @@ func (r *run) publishStaged(
 // loopInput returns the input of a step's loop: its whole collection or, in a reprocess, the elements chosen from
 // it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (protocol.LoopInput, error) {
-	input := protocol.LoopInput{Task: r.taskOf(start), Control: r.controls.Of(start.Step.Name)}
+	input := protocol.LoopInput{Task: r.taskOf(start), Control: r.controls.OfStep(start.Step.Name)}
 	if r.input.Reprocess != nil {
 		again := r.input.Reprocess.Loops[r.Reprocessed]
 		input.Elements, input.Chosen = again.Elements, &again.Subset
@@ -255,7 +255,7 @@ func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *in
 		return input, nil
 	}
 	budget := gate.ExpressionBudget(ctx)
-	elements, err := interpreter.Collection(start.Step.Loop, scope, budget)
+	elements, err := interpreter.EvalCollection(start.Step.Loop, scope, budget)
 	r.warnOf("step "+start.Step.Name, budget)
 	if err != nil {
 		return input, err
@@ -273,7 +273,7 @@ func digestElements(input protocol.LoopInput) []expression.Value {
 	return input.Elements
 }
 
-func (r *run) runLoop(
+func (r *run) runLoopChild(
 	ctx workflow.Context, step *playbook.Step, input protocol.LoopInput, record *protocol.StepRecord,
 ) (*interpreter.LoopResult, *interpreter.ErrorObject) {
 	task, elements := input.Task, input.Elements
@@ -302,7 +302,7 @@ func (r *run) runLoop(
 		broken.DropResults()
 	}
 	l := &loop.Loop{Input: input, Shard: protocol.Shard{Size: len(elements)}, Result: broken}
-	l.EndedIn(ctx, record.Loop.WorkflowID, failure)
+	l.AddTerminated(ctx, record.Loop.WorkflowID, failure)
 	broken.Shrink(step.Name, gate.PayloadCap(ctx))
 	return broken, nil
 }

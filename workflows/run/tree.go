@@ -10,7 +10,7 @@ import (
 // watchCancel cancels all descendants of the run at once when it is cancelled. Passed on level by level, the cancel
 // would be delayed by the work of the runs in between, which would start further runs.
 func (r *run) watchCancel(ctx, branches workflow.Context) {
-	if len(r.book.Callers()) == 0 {
+	if len(r.book.PlaybookCalls()) == 0 {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)

@@ -27,7 +27,7 @@ var ErrRefused = errors.New("the worker refused the playbook")
 func Of(ctx context.Context, run client.WorkflowRun) (protocol.Result, error) {
 	var result protocol.Result
 	err := run.Get(ctx, &result)
-	if err == nil || protocol.DetailsOf(err, &result) {
+	if err == nil || protocol.DecodeDetails(err, &result) {
 		return result, nil
 	}
 	if _, ok := errors.AsType[*temporal.WorkflowExecutionError](err); !ok {

@@ -50,7 +50,7 @@ func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, statu
 	if action.Field(playbook.FieldPath) == nil {
 		return nil // a name is that of a file of the workers
 	}
-	file, err := book.Called(action, "")
+	file, err := book.CalledFile(action, "")
 	if err != nil || slices.Contains(b.under, file) {
 		return nil
 	}

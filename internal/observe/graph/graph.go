@@ -138,7 +138,7 @@ func loopText(loop *playbook.Loop) string {
 		mode = fmt.Sprintf("parallel, %d at once", loop.MaxConcurrency)
 	}
 	if !loop.AutoBatch {
-		mode += fmt.Sprintf(", batch %d", loop.BatchOf(0))
+		mode += fmt.Sprintf(", batch %d", loop.BatchSize(0))
 	}
 	over := ""
 	if loop.Collection != nil && loop.Collection.Raw != "" {

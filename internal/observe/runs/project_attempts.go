@@ -121,7 +121,7 @@ func (p *projector) activityEnded(id int64, event *historypb.HistoryEvent) error
 	case of.one.Place != "" && failure == nil:
 		end.Event, end.Duration = SinkCompleted, 0
 		p.addEvent(id, "", end)
-	case playbook.OfNotice(of.one.Place):
+	case playbook.IsNoticePlace(of.one.Place):
 		end.Event, end.Duration = SinkFailed, 0
 		p.unsent = append(p.unsent, failedNotice{call: of.one.callOf(), by: event.GetEventId(), event: end})
 	}

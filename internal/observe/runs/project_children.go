@@ -187,7 +187,7 @@ func (p *projector) isSequential(report *batchReport) (bool, error) {
 	if err := p.decodeInput(p.workflowID, p.h.input, &known, &script); err != nil {
 		return false, err
 	}
-	_, step, err := report.input.Task.With(script).Load()
+	_, step, err := report.input.Task.WithScript(script).Load()
 	return err == nil && step.Loop != nil && step.Loop.Mode != playbook.Parallel, nil
 }
 

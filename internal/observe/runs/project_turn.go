@@ -36,7 +36,7 @@ func (p *projector) turnOf(of *madeActivity, event *historypb.HistoryEvent) (flo
 	if recorded := failureOf(event); recorded != nil {
 		var application *temporal.ApplicationError
 		if errors.As(temporal.GetDefaultFailureConverter().FailureToError(recorded), &application) && application.HasDetails() {
-			return interpreter.TurnOf(application), nil
+			return interpreter.SlotTurn(application), nil
 		}
 		return 0, nil
 	}

@@ -43,7 +43,7 @@ func (p *projector) waitingCall(name string, index *int) callID {
 	at := callID{step: name, visit: p.visit, index: indexOr(index)}
 	if step, _, isSink := strings.Cut(name, "."); isSink {
 		at.step, at.sink = step, name
-		if playbook.OfRun(name) {
+		if playbook.IsRunPlace(name) {
 			at.step = ""
 		}
 	}

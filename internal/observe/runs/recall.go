@@ -81,7 +81,7 @@ func (r *earlierRuns) recallRuns(ctx context.Context, in interpreter.Recall) (in
 }
 
 func attemptID(run, suffix string, attempt int) string {
-	return protocol.IDWithin(run, suffix+strconv.Itoa(attempt))
+	return protocol.SuffixedID(run, suffix+strconv.Itoa(attempt))
 }
 
 // lastAttempt returns the number of the last attempt of a call in a run; 0 if there is none.
@@ -130,7 +130,7 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 	case kept.Run.Key != key:
 		return false, nil
 	}
-	found.Merge(id, kept)
+	found.AddEarlier(id, kept)
 	return true, nil
 }
 
@@ -282,7 +282,7 @@ func (r *earlierRuns) notBegun(
 			snapshot = one
 		}
 	}
-	task := input.Task.With(script)
+	task := input.Task.WithScript(script)
 	if snapshot.State == nil && snapshot.By != "" {
 		return call.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
 	}
@@ -394,7 +394,7 @@ func (r *earlierRuns) iterationPrints(ctx context.Context, id, runID, key string
 	if input.Task.Run.Identity() != key {
 		return nil, nil
 	}
-	task := input.Task.With(script)
+	task := input.Task.WithScript(script)
 	book, step, err := task.Load()
 	if err != nil {
 		return nil, err
@@ -409,6 +409,6 @@ func (r *earlierRuns) iterationPrints(ctx context.Context, id, runID, key string
 			return ""
 		}
 		snapshot := call.Snapshot{Index: &iteration.Index, Size: size, Element: input.Elements[position]}
-		return task.IterationPrint(book, step, snapshot, iteration.Result.Meta.StartedAt)
+		return task.IterationDigest(book, step, snapshot, iteration.Result.Meta.StartedAt)
 	}, nil
 }

@@ -387,7 +387,7 @@ func (r *Reader) ChildOf(ctx context.Context, loop *Loop, of *playbook.Loop, tas
 	shards, err := r.sourceShards(ctx, loop.WorkflowID, loop.runID)
 	for _, shard := range shards {
 		if at := index - shard.Shard.First; at >= 0 && at < len(shard.Elements) {
-			return protocol.BatchID(task, index-at%of.BatchOf(shard.Shard.Size)), err
+			return protocol.BatchID(task, index-at%of.BatchSize(shard.Shard.Size)), err
 		}
 	}
 	return "", err

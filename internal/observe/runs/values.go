@@ -63,7 +63,7 @@ func (v values) decodeResult(of *child, into any) (bool, error) {
 }
 
 func decodeFailure(failure *failurepb.Failure, into any) bool {
-	return protocol.DetailsOf(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
+	return protocol.DecodeDetails(temporal.GetDefaultFailureConverter().FailureToError(failure), into)
 }
 
 // decodeInput decodes the first arguments of a workflow or an activity. Later arguments may be in a payload store

@@ -42,7 +42,7 @@ type Matrix struct {
 
 // Read reads the statuses of all partitions whose time is over.
 func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (*Matrix, error) {
-	all, err := book.Partitions.Complete(now)
+	all, err := book.Partitions.CompletePartitions(now)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ workflow: [{step: start, vars: {key: "{{ partition.key }}"}}]
 	require.Empty(t, found)
 	at, err := time.Parse(time.RFC3339, now)
 	require.NoError(t, err)
-	all, err := book.Partitions.Complete(at)
+	all, err := book.Partitions.CompletePartitions(at)
 	require.NoError(t, err)
 	return newMatrix(book, all, ledger)
 }

@@ -18,7 +18,7 @@ func (s *stage) answerFromOutside(workflowID string, seen call.Observation) {
 	who.iteration, who.outer = s.seen.iterationAt(workflowID, seen.Index)
 	said := false
 	for {
-		answer := s.script.nextAnswer(who, (*playbook.TestAnswer).FromOutside)
+		answer := s.script.nextAnswer(who, (*playbook.TestAnswer).IsForAwaited)
 		if answer == nil {
 			break
 		}

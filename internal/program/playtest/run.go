@@ -172,7 +172,7 @@ func (s *stage) unusedFailures() []Failure {
 // kindOf describes an answer in a few words.
 func kindOf(a *playbook.TestAnswer) string {
 	switch {
-	case a.FromOutside():
+	case a.IsForAwaited():
 		return a.Verb()
 	case a.Error != "":
 		return "error " + a.Error

@@ -113,8 +113,8 @@ func (s *stage) hasFolder(auth string) bool {
 
 // movedBetween returns the source and destination of an attempt that moves rows; any other attempt unchanged.
 func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
-	from, err := in.Nested(playbook.FieldFrom)
-	to, other := in.Nested(playbook.FieldTo)
+	from, err := in.NestedCall(playbook.FieldFrom)
+	to, other := in.NestedCall(playbook.FieldTo)
 	if err != nil || other != nil || !playbook.TraitsOf(in.Tool).Moves {
 		return []interpreter.ToolInput{in}
 	}
@@ -123,7 +123,7 @@ func movedBetween(in interpreter.ToolInput) []interpreter.ToolInput {
 
 // fetchesBody reports whether an attempt moves a response body, which the test provides as for http.
 func (s *stage) fetchesBody(in interpreter.ToolInput) bool {
-	from, err := in.Nested(playbook.FieldFrom)
+	from, err := in.NestedCall(playbook.FieldFrom)
 	return err == nil && playbook.TraitsOf(in.Tool).Moves && from.Tool == "http" && !s.isScripted(in)
 }
 

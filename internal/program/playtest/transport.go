@@ -58,7 +58,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t.stage.script.losesWorker(who) {
 		return nil, loseWorker(request.Context())
 	}
-	answer := t.stage.script.nextAnswer(who, func(a *playbook.TestAnswer) bool { return !a.FromOutside() && !a.Words.Has("result") })
+	answer := t.stage.script.nextAnswer(who, func(a *playbook.TestAnswer) bool { return !a.IsForAwaited() && !a.Words.Has("result") })
 	if answer == nil && in.Sends != "" { // what begins an attempt that is awaited is accepted
 		return respondAs(request, &playbook.TestAnswer{Status: http.StatusAccepted}, t.stage)
 	}

@@ -138,7 +138,7 @@ func withMaskedAddresses(value any, known *secrets.Masker) any {
 func maskedHeaders(headers map[string]string, known *secrets.Masker) map[string]any {
 	shown := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
-		if !credential.InHeader(name) {
+		if !credential.HeaderMayHoldSecret(name) {
 			shown[name] = maskedText(headers[name], known)
 		}
 	}

@@ -205,7 +205,7 @@ func (r *Reference) addTools(tools playbook.Tools) {
 			Example: listItem(strings.TrimSpace(spec.Example)),
 		})
 		r.fields[name] = map[string]Entry{}
-		for _, field := range spec.Described() {
+		for _, field := range spec.DescribedFields() {
 			example := fieldExamples.ofField(name, field.Name)
 			r.addAt(Entry{
 				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc + needsText(field), Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,

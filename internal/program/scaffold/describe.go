@@ -290,7 +290,7 @@ func (d *Description) filterHeaders() {
 
 // isLoginHeader reports whether a header contains credentials.
 func isLoginHeader(header Pair) bool {
-	return header.Name == "authorization" || header.Name == "cookie" || credential.InHeader(header.Name) || isSecret(header.Name, header.Value)
+	return header.Name == "authorization" || header.Name == "cookie" || credential.HeaderMayHoldSecret(header.Name) || isSecret(header.Name, header.Value)
 }
 
 // impliesType reports whether the tool sets the content type by itself.

@@ -45,7 +45,7 @@ func withoutParser(parsers []util.PrioritizedValue, left any) []util.Prioritized
 
 // Question renders what an approval asks as safe HTML: its first heading, "" if there is none, and the rest.
 func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
-	filled := newStandIns(approval.Pieces())
+	filled := newStandIns(approval.MessageParts())
 	context := parser.NewContext()
 	context.Set(standInsKey, filled)
 	var page bytes.Buffer

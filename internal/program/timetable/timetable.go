@@ -47,7 +47,7 @@ func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 	all.CatchUp = cmp.Or(all.CatchUp, serverCatchUp)
 	zone := zoneOf(all.Zone)
 	for _, moment := range []*string{&all.Start, &all.End} {
-		if at, err := playbook.Moment(*moment, zone); err == nil && !at.IsZero() {
+		if at, err := playbook.ParseMoment(*moment, zone); err == nil && !at.IsZero() {
 			*moment = at.UTC().Format(time.RFC3339)
 		}
 	}
@@ -75,8 +75,8 @@ func ScheduleSpec(times *playbook.Schedule, now time.Time) client.ScheduleSpec {
 	if times.Every > 0 {
 		spec.Intervals = append(spec.Intervals, client.ScheduleIntervalSpec{Every: times.Every, Offset: times.Offset})
 	}
-	spec.StartAt, _ = playbook.Moment(times.Start, time.UTC) // settled
-	spec.EndAt, _ = playbook.Moment(times.End, time.UTC)
+	spec.StartAt, _ = playbook.ParseMoment(times.Start, time.UTC) // settled
+	spec.EndAt, _ = playbook.ParseMoment(times.End, time.UTC)
 	return spec
 }
 

@@ -123,7 +123,7 @@ func shownHeaders(headers http.Header, known *tool.Secrets) map[string]string {
 	shown := map[string]string{}
 	for name, values := range headers {
 		text := known.Text(strings.Join(values, ", "))
-		if credential.InHeader(name) {
+		if credential.HeaderMayHoldSecret(name) {
 			text = secrets.Stars
 		}
 		shown[strings.ToLower(name)] = text

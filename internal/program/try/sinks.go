@@ -22,7 +22,7 @@ var readingVerbs = []string{"select", "with", "values", "explain", "show", "tabl
 func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	command := sink.Next(time.Now().UTC())
 	if command.Kind != call.DoAttempt { // its fields cannot be rendered
-		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Config().Place(), Rows: []any{}, Error: t.maskedText(failureOf(command.Result))})
+		t.report.Sinks = append(t.report.Sinks, Sink{Place: sink.Config().StepOrSink(), Rows: []any{}, Error: t.maskedText(failureOf(command.Result))})
 		t.call.SinkDone(command.Result, time.Now().UTC())
 		return nil
 	}
@@ -44,7 +44,7 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 		t.call.SinkDone(failed, time.Now().UTC())
 		return nil
 	}
-	in = in.InShape(reshaped)
+	in = in.WithRows(reshaped)
 	if rows, isList := t.maskedValue(in.Rows()).([]any); isList && len(in.Params) == 0 {
 		shown.Rows, shown.Columns = rows, columnsOf(rows)
 	}
@@ -92,7 +92,7 @@ func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.Cal
 			if err != nil {
 				return interpreter.CallResult{}, err
 			}
-			sink.Attempted(outcome, time.Now().UTC())
+			sink.ApplyOutcome(outcome, time.Now().UTC())
 			t.recordAnswer(command.Input.Place, outcome, t.exchanges.lastExchange())
 		case call.DoWait:
 			if command.Wait.Delay > t.MaxWait {
@@ -101,7 +101,7 @@ func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.Cal
 			if err := t.Sleep(ctx, command.Wait.Delay); err != nil {
 				return interpreter.CallResult{}, err
 			}
-			sink.Waited()
+			sink.EndWait()
 		case call.DoFinish:
 			return command.Result, nil
 		default:

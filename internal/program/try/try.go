@@ -184,7 +184,7 @@ func (t *trial) makeAttempt(ctx context.Context, in interpreter.ToolInput) error
 		return nil
 	}
 	t.asked = nil
-	t.call.Attempted(outcome, time.Now().UTC())
+	t.call.ApplyOutcome(outcome, time.Now().UTC())
 	if outcome.PutOff != nil {
 		return nil // it was not made, and its turn is waited for
 	}
@@ -236,7 +236,7 @@ func (t *trial) waitShort(ctx context.Context, wait interpreter.Wait) error {
 	if err := t.Sleep(ctx, wait.Delay); err != nil {
 		return err
 	}
-	t.call.Waited()
+	t.call.EndWait()
 	return nil
 }
 

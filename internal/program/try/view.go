@@ -152,7 +152,7 @@ func (t *trial) nextThing(in interpreter.ToolInput) *NextThing {
 		return &NextThing{Kind: NextEnd, Text: "the step succeeds"}
 	}
 	following := &NextThing{Kind: NextRequest, Text: "the same request again"}
-	ahead := t.call.View().AheadOf()
+	ahead := t.call.View().DescribeAhead()
 	if wait := ahead.Wait; wait != nil {
 		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.maskedText(waitText(wait.Summary))
 	}
@@ -212,7 +212,7 @@ func (t *trial) flattenValue(path string, value any, into map[string]string) {
 	if !isMap || len(members) == 0 {
 		into[path] = shortJSON(t.maskedValue(value), shownPart)
 		text, _ := value.(string)
-		if credential.IsMember(path, text) || credential.InHeader(path[strings.LastIndexByte(path, '.')+1:]) {
+		if credential.IsMember(path, text) || credential.HeaderMayHoldSecret(path[strings.LastIndexByte(path, '.')+1:]) {
 			into[path] = secrets.Stars
 		}
 		return

@@ -41,13 +41,13 @@ func (w writer) toolText(spec playbook.ToolSpec) string {
 	tool, _ := w.all.Of(reference.OfTool, spec.Name)
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n%s\n\n", spec.Name, spec.Summary, strings.TrimSpace(spec.Doc))
 	rows := [][]string{{"field", "what it says"}}
-	for _, field := range spec.Described() {
+	for _, field := range spec.DescribedFields() {
 		rows = append(rows, []string{fmt.Sprintf("[%s](#%s)", codeSpan(field.Name), reference.AnchorOf(spec.Name+"."+field.Name)), field.Doc})
 	}
 	b.WriteString(markdownTable(rows))
 	b.WriteString("\n" + requiredText(spec) + "An attempt has " + limitText(spec) + " unless `timeout` says otherwise.\n")
 	fmt.Fprintf(&b, "\n%syaml\n%s\n%s\n", fence, tool.Example, fence)
-	for _, field := range spec.Described() {
+	for _, field := range spec.DescribedFields() {
 		entry, _ := w.all.Field(spec.Name, field.Name)
 		b.WriteString(w.entryText(entry, nil))
 	}

@@ -28,7 +28,7 @@ func question(t *testing.T, fields map[string]any) *await.Question {
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	now, no := tables.Started, false
-	awaited := await.From(now, time.Hour)
+	awaited := await.NewAnswerWait(now, time.Hour)
 	for name, test := range map[string]struct {
 		answers  await.Answers
 		question *await.Question
@@ -87,10 +87,10 @@ func TestChoice(t *testing.T) {
 
 	answers.Accept(interpreter.Answer{Verb: interpreter.AnswerComplete, Option: "approve", By: "ann"}, nil, tables.Started)
 	require.Equal(t, "approve", answers.Choice(late))
-	outcome := answers.Outcome("ask", late, await.From(tables.Started, 0), tables.Started)
+	outcome := answers.Outcome("ask", late, await.NewAnswerWait(tables.Started, 0), tables.Started)
 	require.Equal(t, map[string]any{"option": "approve", "by": "ann", "comment": nil, "at": "2026-01-02T03:04:05Z"}, outcome.Data)
 
-	outcome = answers.Outcome("ask", late, await.From(tables.Started, time.Hour), tables.Started.Add(time.Hour))
+	outcome = answers.Outcome("ask", late, await.NewAnswerWait(tables.Started, time.Hour), tables.Started.Add(time.Hour))
 	require.Equal(t, "reject", outcome.Data.(map[string]any)["option"])
 	require.Equal(t, "nobody answered in time", outcome.Data.(map[string]any)["comment"])
 }
@@ -114,9 +114,9 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	answers, later := await.Answers{}, tables.Started.Add(time.Minute)
 	report := interpreter.Answer{Verb: interpreter.AnswerProgress, Message: "half"}
-	require.Nil(t, answers.Accept(report, await.From(tables.Started, 0), later))
+	require.Nil(t, answers.Accept(report, await.NewAnswerWait(tables.Started, 0), later))
 	require.Nil(t, answers.Accept(report, nil, later), "nobody awaits it yet")
-	extended := answers.Accept(report, await.From(tables.Started, time.Hour), later)
+	extended := answers.Accept(report, await.NewAnswerWait(tables.Started, time.Hour), later)
 	require.Equal(t, later.Add(time.Hour), extended.Until)
 	require.Equal(t, tables.Started, extended.Since)
 	require.Nil(t, answers.Answer)

@@ -16,8 +16,8 @@ type AnswerWait struct {
 	Limit time.Duration `json:"limit,omitempty"`
 }
 
-// From returns an attempt that is awaited from now on; a limit of 0 means no deadline.
-func From(now time.Time, limit time.Duration) *AnswerWait {
+// NewAnswerWait returns an attempt that is awaited from now on; a limit of 0 means no deadline.
+func NewAnswerWait(now time.Time, limit time.Duration) *AnswerWait {
 	awaited := AnswerWait{Since: now, Limit: limit}
 	return awaited.extendTime(now)
 }

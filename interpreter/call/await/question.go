@@ -51,13 +51,13 @@ func (q *Question) parseApproval() (*playbook.Approval, error) {
 	approval, err := playbook.ParseApproval(fields)
 	if err == nil {
 		approval.Data = q.request.Data
-		approval.Arrange(q.form)
+		approval.SortFields(q.form)
 	}
 	return approval, err
 }
 
-// Fault returns why the fields are no valid approval; nil if they are, and for other tools.
-func (q *Question) Fault() error {
+// ApprovalError returns why the fields are no valid approval; nil if they are, and for other tools.
+func (q *Question) ApprovalError() error {
 	if q == nil {
 		return nil
 	}

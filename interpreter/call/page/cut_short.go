@@ -27,8 +27,8 @@ type PagedBy struct {
 // expression may name hundreds.
 const mostMembers = 64
 
-// Paged records the members of a page by which a policy requests the next one.
-func (p *Pages) Paged(policy *playbook.Policy, page any) {
+// RecordPaging records the members of a page by which a policy requests the next one.
+func (p *Pages) RecordPaging(policy *playbook.Policy, page any) {
 	paged := PagedBy{Policy: policy.Number}
 	if before := p.PagedBy; before != nil && before.Policy == policy.Number {
 		paged = *before
@@ -105,10 +105,10 @@ func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 		strings.Join(lacking, ", "), paged.Policy, pageShape(page))
 }
 
-// Uncompared returns which member the only page lacks that a policy compares to request the next one, "" for none.
+// MissingMember returns which member the only page lacks that a policy compares to request the next one, "" for none.
 // Every comparison with nil is false, so a misspelt member ends the call after the first page. Conditions of
 // several parts, or with a fallback, allow for a missing member, and any list may lack an index.
-func (p *Pages) Uncompared(policies Policies, page any) string {
+func (p *Pages) MissingMember(policies Policies, page any) string {
 	if p.PagedBy != nil {
 		return ""
 	}

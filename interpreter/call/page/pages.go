@@ -31,16 +31,16 @@ func (p *Pages) RemoveCollected() []any {
 	return taken
 }
 
-// Slice begins a slice: its first page is not compared with earlier pages.
-func (p *Pages) Slice() { p.PagedBy, p.LastPage = nil, "" }
+// StartSlice begins a slice: its first page is not compared with earlier pages.
+func (p *Pages) StartSlice() { p.PagedBy, p.LastPage = nil, "" }
 
-// Match records policies that matched a success.
-func (p *Pages) Match(numbers ...int) {
+// RecordMatches records policies that matched a success.
+func (p *Pages) RecordMatches(numbers ...int) {
 	p.Matched = lists.Add(p.Matched, numbers...)
 }
 
-// Repeats reports whether a page equals the previous one, and remembers it for the next comparison.
-func (p *Pages) Repeats(page any) bool {
+// IsRepeatedPage reports whether a page equals the previous one, and remembers it for the next comparison.
+func (p *Pages) IsRepeatedPage(page any) bool {
 	before := p.LastPage
 	p.LastPage = expression.Hash(page)
 	return p.LastPage == before
@@ -76,15 +76,17 @@ func (c Collecting) collectNumber(number int) int {
 	return 0
 }
 
-// Uses reports whether any collect has the strategy.
-func (c Collecting) Uses(strategy playbook.Strategy) bool {
+// UsesStrategy reports whether any collect has the strategy.
+func (c Collecting) UsesStrategy(strategy playbook.Strategy) bool {
 	return c.Step != nil && c.Step.Strategy == strategy || slices.ContainsFunc(c.Policies, func(policy *playbook.Policy) bool {
 		return policy.Then.Collect != nil && policy.Then.Collect.Strategy == strategy
 	})
 }
 
 // onlyAppends reports whether pages only append to the collected data.
-func (c Collecting) onlyAppends() bool { return !c.Uses(playbook.Replace) && !c.Uses(playbook.Merge) }
+func (c Collecting) onlyAppends() bool {
+	return !c.UsesStrategy(playbook.Replace) && !c.UsesStrategy(playbook.Merge)
+}
 
 // Add collects a page, and returns what it contributes. The collect is that of the policy that the page matched.
 // The page that ends the call uses the last used collect, or the first one if none was used. reading determines
@@ -101,7 +103,7 @@ func (p *Pages) Add(
 		number = p.collectorNumber(by)
 	}
 	if number == 0 {
-		added, err := reading.Whole(page.Data)
+		added, err := reading.WholePage(page.Data)
 		if err != nil {
 			return page, err
 		}
@@ -115,10 +117,10 @@ func (p *Pages) Add(
 	return expression.Of(added), nil
 }
 
-// With returns what would be collected if the numbered policy collected a page. If neither the policy nor its step
+// DataWith returns what would be collected if the numbered policy collected a page. If neither the policy nor its step
 // has a collect, it uses the same one as for the page that ends the call. A page that cannot be collected adds
 // nothing here; the error follows when it is really collected.
-func (p *Pages) With(by Collecting, number int, page expression.Value, reading Extraction) any {
+func (p *Pages) DataWith(by Collecting, number int, page expression.Value, reading Extraction) any {
 	if number = by.collectNumber(number); number == 0 {
 		number = p.collectorNumber(by)
 	}
@@ -155,10 +157,10 @@ func (p *Pages) Result(by Collecting) (data any, collects bool) {
 	return withoutContribution(collect.Strategy, p.Collected.Data), true
 }
 
-// WrittenBy returns the number of the policy whose page sink gets the page, 0 for none: the policy that the page
+// SinkPolicy returns the number of the policy whose page sink gets the page, 0 for none: the policy that the page
 // matched or, for the page that ends the call, the policy that paged last, otherwise the first one with a page
 // sink.
-func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
+func (p *Pages) SinkPolicy(policies Policies, decision retry.Decision) int {
 	number := decision.Policy
 	switch {
 	case len(policies.Then(number).PageSinks) == 0 && decision.Repeats():
@@ -171,9 +173,9 @@ func (p *Pages) WrittenBy(policies Policies, decision retry.Decision) int {
 	return number
 }
 
-// Writers returns the numbers of the policies whose sinks get the result of a success: every policy that pages or
+// SinkPolicies returns the numbers of the policies whose sinks get the result of a success: every policy that pages or
 // collects, or that matched a success of this call.
-func (p *Pages) Writers(policies Policies) (numbers []int) {
+func (p *Pages) SinkPolicies(policies Policies) (numbers []int) {
 	for _, policy := range policies {
 		then := &policy.Then
 		if len(then.Sinks) > 0 && (then.NextCall != nil || then.Collect != nil || slices.Contains(p.Matched, policy.Number)) {

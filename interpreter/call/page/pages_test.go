@@ -145,7 +145,7 @@ func TestRepeats(t *testing.T) {
 		page    any
 		repeats bool
 	}{{1, false}, {2, false}, {2, true}, {1, false}, {nil, false}, {nil, true}} {
-		require.Equal(t, want.repeats, pages.Repeats(want.page), "page %d", i)
+		require.Equal(t, want.repeats, pages.IsRepeatedPage(want.page), "page %d", i)
 	}
 }
 
@@ -158,12 +158,12 @@ func TestWrittenBy(t *testing.T) {
 		"      - {when: \"{{ response.c }}\", then: {next_call: {params: {p: 3}}}}\n")
 	repeats := func(policy int) retry.Decision { return retry.Decision{Ruling: retry.RulingRepeats, Policy: policy} }
 	pages := page.Pages{}
-	require.Equal(t, 1, pages.WrittenBy(of, ends), "the first")
-	require.Equal(t, 2, pages.WrittenBy(of, repeats(2)))
-	require.Zero(t, pages.WrittenBy(of, repeats(3)), "it writes no pages")
-	require.Equal(t, 2, pages.WrittenBy(of, ends), "the one used last")
+	require.Equal(t, 1, pages.SinkPolicy(of, ends), "the first")
+	require.Equal(t, 2, pages.SinkPolicy(of, repeats(2)))
+	require.Zero(t, pages.SinkPolicy(of, repeats(3)), "it writes no pages")
+	require.Equal(t, 2, pages.SinkPolicy(of, ends), "the one used last")
 	none := page.Pages{}
-	require.Zero(t, none.WrittenBy(nil, ends))
+	require.Zero(t, none.SinkPolicy(nil, ends))
 }
 
 // TestWriters: the sink of a policy gets the result where the policy pages, collects, or has matched.
@@ -173,11 +173,11 @@ func TestWriters(t *testing.T) {
 	of := policies(t, "      - {when: \"{{ response.a }}\", then: {next_call: {params: {p: 1}}, "+sink+"}}\n"+
 		"      - {when: \"{{ not response.ready }}\", then: {max_attempts: 3, "+sink+"}}\n")
 	pages := page.Pages{}
-	require.Equal(t, []int{1}, pages.Writers(of))
-	pages.Match(2, 2)
-	pages.Match(2)
+	require.Equal(t, []int{1}, pages.SinkPolicies(of))
+	pages.RecordMatches(2, 2)
+	pages.RecordMatches(2)
 	require.Equal(t, []int{2}, pages.Matched)
-	require.Equal(t, []int{1, 2}, pages.Writers(of))
+	require.Equal(t, []int{1, 2}, pages.SinkPolicies(of))
 }
 
 // TestCutShort: a last page without what the ones before had is suspicious, unless it has rows.
@@ -186,7 +186,7 @@ func TestCutShort(t *testing.T) {
 	of := policies(t, collecting("path: rows"))
 	pages := page.Pages{}
 	require.Empty(t, pages.CutShort(of, nil, nil), "no page asked for more")
-	pages.Paged(of[0], map[string]any{"more": true, "rows": []any{1}})
+	pages.RecordPaging(of[0], map[string]any{"more": true, "rows": []any{1}})
 	require.Contains(t, pages.CutShort(of, map[string]any{}, nil), "lacks response.more")
 	require.Contains(t, pages.CutShort(of, nil, nil), "lacks response.more, by which policy 1 requested more pages before")
 	require.Empty(t, pages.CutShort(of, map[string]any{"more": false}, []any{}))
@@ -211,14 +211,14 @@ func TestUncompared(t *testing.T) {
 	} {
 		of := policies(t, "      - {when: \"{{ "+condition+" }}\", then: {next_call: {params: {p: 1}}, collect: {path: rows}}}\n")
 		pages := page.Pages{}
-		got := pages.Uncompared(of, first)
+		got := pages.MissingMember(of, first)
 		require.Contains(t, got, lacks, condition)
 		require.Equal(t, lacks == "", got == "", condition)
-		pages.Paged(of[0], first)
-		require.Empty(t, pages.Uncompared(of, first), "it has asked for more")
+		pages.RecordPaging(of[0], first)
+		require.Empty(t, pages.MissingMember(of, first), "it has asked for more")
 	}
 	of := policies(t, "      - {when: \"{{ response.page < response.pages }}\", then: {max_attempts: 3}}\n")
-	require.Empty(t, new(page.Pages).Uncompared(of, first), "a poll")
+	require.Empty(t, new(page.Pages).MissingMember(of, first), "a poll")
 }
 
 // TestBelowPageSize: an only page of as many rows as APIs give at most, where a policy waits for more, may be the first of many.
@@ -239,7 +239,7 @@ func TestBelowPageSize(t *testing.T) {
 			pages := page.Pages{}
 			got := pages.BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0)))
 			require.Equal(t, warned, got != "", "%s of %d: %s", condition, rows, got)
-			pages.Paged(of[0], body)
+			pages.RecordPaging(of[0], body)
 			require.Empty(t, pages.BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "it has asked for more")
 		}
 	}
@@ -276,9 +276,9 @@ func TestTravel(t *testing.T) {
 
 				noted := activity // what a ledger has of it
 				if activity.Count() > 0 && mark > 0 {
-					require.True(t, noted.Cut(of, mark))
+					require.True(t, noted.DropFirst(of, mark))
 					require.Len(t, noted.Collected.Data, 8-mark)
-					require.True(t, noted.Complete(&marked, mark))
+					require.True(t, noted.PrependFirst(&marked, mark))
 					noted.Attach(&workflow)
 					require.Equal(t, whole.Collected, noted.Collected)
 				}
@@ -290,7 +290,7 @@ func TestTravel(t *testing.T) {
 		}
 	}
 	ahead := page.Pages{}
-	require.False(t, ahead.Complete(&page.Pages{}, 1), "there is less here than the entry says")
+	require.False(t, ahead.PrependFirst(&page.Pages{}, 1), "there is less here than the entry says")
 	replaced := page.Pages{Collected: expression.Of([]any{1})}
 	replaced.Detach(by(t, "    retry:\n"+collecting("path: rows, strategy: replace")))
 	require.Equal(t, []any{1}, replaced.Collected.Data, "a page that replaces the others goes along")
@@ -325,9 +325,9 @@ func TestAnswersThatAreParts(t *testing.T) {
 			unread.Policies = pages
 		}
 		if c.says == "" {
-			require.Empty(t, unread.Says(), "%+v", c)
+			require.Empty(t, unread.Warning(), "%+v", c)
 			continue
 		}
-		require.Contains(t, unread.Says(), c.says, "%+v", c)
+		require.Contains(t, unread.Warning(), c.says, "%+v", c)
 	}
 }

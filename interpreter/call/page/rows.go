@@ -17,8 +17,8 @@ type Extraction struct {
 	Keep func(contribution any) (any, error)
 }
 
-// Whole returns what a page contributes if no policy collects it. The error is an *playbook.EvalError.
-func (e Extraction) Whole(page any) (contribution any, err error) {
+// WholePage returns what a page contributes if no policy collects it. The error is an *playbook.EvalError.
+func (e Extraction) WholePage(page any) (contribution any, err error) {
 	contribution, _, err = e.contributionOf(page, &playbook.Collect{})
 	return contribution, err
 }

@@ -21,31 +21,31 @@ func (p *Pages) Detach(by Collecting) {
 // Attach adds data that was collected by another host to the data that stayed here.
 func (p *Pages) Attach(here *Pages) {
 	detached := p.Detached
-	p.Whole()
+	p.MarkAttached()
 	if collected, isList := here.Collected.Data.([]any); isList && detached > 0 {
 		added, _ := p.Collected.Data.([]any)
 		p.Collected = expression.Of(append(collected, added...))
 	}
 }
 
-// Cut drops the first count collected elements, if pages only add to them, and reports whether it
+// DropFirst drops the first count collected elements, if pages only add to them, and reports whether it
 // did.
-func (p *Pages) Cut(by Collecting, count int) bool {
+func (p *Pages) DropFirst(by Collecting, count int) bool {
 	list, isList := p.Collected.Data.([]any)
 	cuts := isList && by.onlyAppends()
 	if cuts {
 		p.Collected = expression.Of(list[count-p.Detached:])
 	}
-	p.Whole()
+	p.MarkAttached()
 	return cuts
 }
 
-// Whole records that all collected data is here.
-func (p *Pages) Whole() { p.Detached = 0 }
+// MarkAttached records that all collected data is here.
+func (p *Pages) MarkAttached() { p.Detached = 0 }
 
-// Complete is the reverse of Cut: it prepends the first count elements that were collected here before. It returns
+// PrependFirst is the reverse of DropFirst: it prepends the first count elements that were collected here before. It returns
 // false if here has fewer.
-func (p *Pages) Complete(here *Pages, count int) bool {
+func (p *Pages) PrependFirst(here *Pages, count int) bool {
 	before, _ := here.Collected.Data.([]any)
 	kept := count - here.Detached
 	if kept < 0 || kept > len(before) {

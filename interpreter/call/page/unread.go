@@ -48,10 +48,10 @@ const (
 	signTotal
 )
 
-// Says returns a sign of further pages that no condition reads, with a suggested fix; "" for none. A sign that the
+// Warning returns a sign of further pages that no condition reads, with a suggested fix; "" for none. A sign that the
 // response is complete is trusted, as is a total that a condition reads and that the rows have reached. If a
 // condition reads one sign of further pages, the author has decided about them.
-func (u Unread) Says() string {
+func (u Unread) Warning() string {
 	signs := u.findSigns(nil, u.Answer)
 	for _, one := range signs {
 		if !one.more && (one.what == signFlag || one.what == signTotal && u.isRead(one.path)) {

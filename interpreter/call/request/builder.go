@@ -46,8 +46,8 @@ func NewBuilder(source Source) Builder {
 // Action returns the resolved action of the requests.
 func (b *Builder) Action() *playbook.Action { return b.action }
 
-// First renders the first request and makes it the current one. notes are warnings from its expressions.
-func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, err error) {
+// StartRequest renders the first request and makes it the current one. notes are warnings from its expressions.
+func (b *Builder) StartRequest(r *Requests, m Moment, now time.Time) (notes []string, err error) {
 	prepared, rendered := expression.DecisionBudget(now), expression.DecisionBudget(now)
 	if err := b.prepareRequest(&r.Request, m, prepared); err != nil {
 		return nil, err
@@ -70,11 +70,11 @@ func (b *Builder) First(r *Requests, m Moment, now time.Time) (notes []string, e
 	return append(prepared.Notes(), rendered.Notes()...), nil
 }
 
-// Anew renders the first request again, for another moment, without making it the current one; repeats says that
+// RenderAgain renders the first request again, for another moment, without making it the current one; repeats says that
 // the call has made it before.
-func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, repeats bool, notes []string, err error) {
+func (b *Builder) RenderAgain(r *Requests, m Moment, now time.Time) (request Request, repeats bool, notes []string, err error) {
 	first := r.Restarted()
-	if notes, err = b.First(&first, m, now); err != nil {
+	if notes, err = b.StartRequest(&first, m, now); err != nil {
 		return Request{}, false, nil, err
 	}
 	repeats = r.Seen.hasPrint(first.Seen)
@@ -82,9 +82,9 @@ func (b *Builder) Anew(r *Requests, m Moment, now time.Time) (request Request, r
 	return first.Request, repeats, notes, nil
 }
 
-// Next renders the request of the next page, without making it the current one. then belongs to the policy that
+// NextRequest renders the request of the next page, without making it the current one. then belongs to the policy that
 // pages, and scope is its scope. repeats says that the same request was made before and the policy forbids that.
-func (b *Builder) Next(
+func (b *Builder) NextRequest(
 	r *Requests, m Moment, then *playbook.Then, scope *interpreter.Scope, budget *expression.Budget, now time.Time,
 ) (request Request, repeats bool, err error) {
 	request, err = b.newRenderer(&r.Request, m, budget).nextRequest(r.Request, then.NextCall, scope)
@@ -103,9 +103,9 @@ func (b *Builder) Next(
 	return request, false, nil
 }
 
-// Input returns one attempt of the current request. Values that differ between attempts are
+// AttemptInput returns one attempt of the current request. Values that differ between attempts are
 // rendered again.
-func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, error) {
+func (b *Builder) AttemptInput(r *Requests, m Moment, now time.Time) (interpreter.ToolInput, error) {
 	if err := b.renewKeys(&r.Request, m, b.attemptKeys(m)); err != nil {
 		return interpreter.ToolInput{}, err
 	}
@@ -121,7 +121,7 @@ func (b *Builder) Input(r *Requests, m Moment, now time.Time) (interpreter.ToolI
 		IdempotencyKey: idempotencyKey(b.action, b.tool, request.Method(s.Sink != nil), operation, attempt),
 		Secret:         s.secretWork(request),
 	}
-	if request.Sends() {
+	if request.SendsRequest() {
 		input.Sends = playbook.FieldOnStart
 	}
 	if limit := b.action.RateLimit; limit != nil {
@@ -167,7 +167,7 @@ func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter
 	if _, has := r.Request.Fields[playbook.FieldOnCancel]; !has {
 		return interpreter.ToolInput{}, false
 	}
-	input, err := b.Input(r, m, now)
+	input, err := b.AttemptInput(r, m, now)
 	input.Sends = playbook.FieldOnCancel
 	if input.IdempotencyKey != "" {
 		input.IdempotencyKey += ":" + playbook.FieldOnCancel // distinguishes it from on_start for the server
@@ -175,12 +175,14 @@ func (b *Builder) CancelInput(r *Requests, m Moment, now time.Time) (interpreter
 	return input, err == nil
 }
 
-// Keyed returns the scope of the source with the keys of an attempt.
-func (b *Builder) Keyed(m Moment) *interpreter.Scope { return b.source.Scope.With(b.attemptKeys(m)) }
+// KeyedScope returns the scope of the source with the keys of an attempt.
+func (b *Builder) KeyedScope(m Moment) *interpreter.Scope {
+	return b.source.Scope.With(b.attemptKeys(m))
+}
 
-// Scope returns the scope of the requests, with their keys and args.
-func (b *Builder) Scope(request *Request, m Moment) *interpreter.Scope {
-	scope := b.Keyed(m)
+// RequestScope returns the scope of the requests, with their keys and args.
+func (b *Builder) RequestScope(request *Request, m Moment) *interpreter.Scope {
+	scope := b.KeyedScope(m)
 	if args, isMap := request.Args.Data.(map[string]any); isMap {
 		scope = scope.With(map[string]any{"args": args})
 	}
@@ -235,7 +237,7 @@ func (b *Builder) AnswerLimit(started time.Time) time.Duration {
 
 // prepareRequest renders the args and the tool's name, which the fields may use.
 func (b *Builder) prepareRequest(request *Request, m Moment, budget *expression.Budget) error {
-	scope := b.Keyed(m)
+	scope := b.KeyedScope(m)
 	name, err := b.action.Tool.Render(scope, budget)
 	if err != nil {
 		return err
@@ -286,14 +288,14 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 // between attempts of a request and between polls. now() keeps the time at which the request was rendered.
 func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) error {
 	if !namesAnyKey(b.action) {
-		b.Scope(request, m)
+		b.RequestScope(request, m)
 		return nil
 	}
 	budget := expression.DecisionBudget(request.At)
 	again := b.newRenderer(request, m, budget)
 	names := namesKeys
-	if Naming(namesKeys...)(b.action.Args) {
-		if err := b.renderArgs(request, b.Keyed(m).With(keys), budget); err != nil {
+	if UsesAny(namesKeys...)(b.action.Args) {
+		if err := b.renderArgs(request, b.KeyedScope(m).With(keys), budget); err != nil {
 			return err
 		}
 		request.mergeOver(request.Args.Data, request.Overlay.Args.Data)
@@ -305,13 +307,13 @@ func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) err
 	}
 	again.scope = again.scope.With(keys)
 	request.Fields = playbook.CloneMap(request.Fields, 0) // the previous attempt may still be read
-	return again.renderFields(request, Naming(names...))
+	return again.renderFields(request, UsesAny(names...))
 }
 
 // namesAnyKey reports whether any part of the action's request changes between attempts.
 func namesAnyKey(action *playbook.Action) bool {
-	return action.Args.Names(namesKeys...) || slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool {
-		return field.Value.Names(namesKeys...)
+	return action.Args.UsesAny(namesKeys...) || slices.ContainsFunc(action.Fields, func(field *playbook.Entry) bool {
+		return field.Value.UsesAny(namesKeys...)
 	})
 }
 
@@ -324,7 +326,7 @@ func (b *Builder) fingerprintOf(request Request, m Moment) (Fingerprints, error)
 }
 
 func (b *Builder) newRenderer(request *Request, m Moment, budget *expression.Budget) renderer {
-	scope := b.Scope(request, m)
+	scope := b.RequestScope(request, m)
 	return renderer{
 		book: b.source.deferringBook(), action: b.action, scope: scope, budget: budget,
 		asksPeople: playbook.TraitsOf(b.tool).AsksPeople, intoFile: playbook.TraitsOf(b.tool).IntoFile, moves: playbook.TraitsOf(b.tool).Moves,

@@ -28,7 +28,7 @@ func source(t *testing.T, lines string) request.Source {
 func first(t *testing.T, of request.Source, m request.Moment) (request.Builder, request.Requests) {
 	t.Helper()
 	builder, requests := request.NewBuilder(of), request.Requests{}
-	_, err := builder.First(&requests, m, tables.Started)
+	_, err := builder.StartRequest(&requests, m, tables.Started)
 	require.NoError(t, err)
 	return builder, requests
 }
@@ -40,7 +40,7 @@ func TestKeys(t *testing.T) {
 	m := request.Moment{StartedAt: tables.Started, Page: 1}
 	builder, requests := first(t, of, m)
 	input := func(m request.Moment) interpreter.ToolInput {
-		in, err := builder.Input(&requests, m, tables.Started)
+		in, err := builder.AttemptInput(&requests, m, tables.Started)
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{"X": in.AttemptKey}, in.Fields["headers"].Data, "it is rendered anew")
 		return in
@@ -77,8 +77,8 @@ func TestNext(t *testing.T) {
 	m := request.Moment{StartedAt: tables.Started, Page: 2}
 	builder, requests := first(t, of, m)
 	next := func(page any) (request.Request, bool) {
-		scope := builder.Scope(&requests.Request, m).With(map[string]any{"response": map[string]any{"next": page}})
-		found, repeats, err := builder.Next(&requests, m, then, scope, tables.NewBudget(), tables.Started)
+		scope := builder.RequestScope(&requests.Request, m).With(map[string]any{"response": map[string]any{"next": page}})
+		found, repeats, err := builder.NextRequest(&requests, m, then, scope, tables.NewBudget(), tables.Started)
 		require.NoError(t, err)
 		return found, repeats
 	}
@@ -86,7 +86,7 @@ func TestNext(t *testing.T) {
 	require.False(t, repeats)
 	require.Equal(t, "GET http://x/a?page=2", two.String())
 	require.Equal(t, "GET http://x/a?page=1", requests.Request.String())
-	requests.Use(two)
+	requests.SetCurrent(two)
 	_, repeats = next(1)
 	require.True(t, repeats, "the first request")
 
@@ -94,8 +94,8 @@ func TestNext(t *testing.T) {
 	_, repeats = next(3)
 	require.False(t, repeats)
 	all := requests.Seen
-	require.Equal(t, len(before), requests.Leave(before))
-	requests.Prepend(before)
+	require.Equal(t, len(before), requests.DropKnown(before))
+	requests.PrependFingerprints(before)
 	require.Equal(t, all, requests.Seen, "what stays with another host is put before the rest again")
 }
 
@@ -122,11 +122,11 @@ func TestNextURL(t *testing.T) {
 		m := request.Moment{StartedAt: tables.Started, Page: 2}
 		builder, requests := first(t, of, m)
 		for i, address := range test.next {
-			scope := builder.Scope(&requests.Request, m).With(map[string]any{"response": map[string]any{"next": address}})
-			next, _, err := builder.Next(&requests, m, &of.Step.Retry[0].Then, scope, tables.NewBudget(), tables.Started)
+			scope := builder.RequestScope(&requests.Request, m).With(map[string]any{"response": map[string]any{"next": address}})
+			next, _, err := builder.NextRequest(&requests, m, &of.Step.Retry[0].Then, scope, tables.NewBudget(), tables.Started)
 			require.NoError(t, err)
-			requests.Use(next)
-			input, err := builder.Input(&requests, m, tables.Started)
+			requests.SetCurrent(next)
+			input, err := builder.AttemptInput(&requests, m, tables.Started)
 			require.NoError(t, err)
 			require.Equal(t, test.wants[i], input.Fields["url"].Data, "%+v", test)
 			require.True(t, input.NextURL)
@@ -166,7 +166,7 @@ func TestPath(t *testing.T) {
 			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Args: map[string]any{"name": test.name},
 		}
 		builder, requests := request.NewBuilder(of), request.Requests{}
-		_, err := builder.First(&requests, request.Moment{StartedAt: tables.Started, Page: 1}, tables.Started)
+		_, err := builder.StartRequest(&requests, request.Moment{StartedAt: tables.Started, Page: 1}, tables.Started)
 		if test.says != "" {
 			require.ErrorContains(t, err, test.says, "%+v", test)
 			continue
@@ -185,7 +185,7 @@ func TestRestarted(t *testing.T) {
 	again := requests.Restarted()
 	require.Empty(t, again.Seen)
 	require.Empty(t, again.Request.Fields)
-	_, err := builder.First(&again, m, tables.Started)
+	_, err := builder.StartRequest(&again, m, tables.Started)
 	require.NoError(t, err)
 	require.Equal(t, "http://x", again.Request.Origin)
 }
@@ -198,7 +198,7 @@ func TestSinkThatPublishes(t *testing.T) {
 	input := func(sink request.SinkWrite) interpreter.ToolInput {
 		of.Sink = &sink
 		builder, requests := first(t, of, m)
-		in, err := builder.Input(&requests, m, tables.Started)
+		in, err := builder.AttemptInput(&requests, m, tables.Started)
 		require.NoError(t, err)
 		return in
 	}
@@ -233,7 +233,7 @@ workflow:
 	m := request.Moment{StartedAt: tables.Started, Page: 1}
 	input := func() interpreter.ToolInput {
 		builder, requests := first(t, of, m)
-		in, err := builder.Input(&requests, m, tables.Started)
+		in, err := builder.AttemptInput(&requests, m, tables.Started)
 		require.NoError(t, err)
 		return in
 	}
@@ -277,7 +277,7 @@ workflow:
 		}
 		m := request.Moment{StartedAt: tables.Started, Page: 1}
 		builder, requests := request.NewBuilder(of), request.Requests{}
-		if _, err := builder.First(&requests, m, tables.Started); err != nil {
+		if _, err := builder.StartRequest(&requests, m, tables.Started); err != nil {
 			return interpreter.ToolInput{}, err
 		}
 		encoded, err := json.Marshal(requests) // as in history
@@ -285,7 +285,7 @@ workflow:
 		requests = request.Requests{}
 		require.NoError(t, json.Unmarshal(encoded, &requests))
 		builder = request.NewBuilder(of)
-		return builder.Input(&requests, m, tables.Started)
+		return builder.AttemptInput(&requests, m, tables.Started)
 	}
 	few, err := input(10, true)
 	require.NoError(t, err)
@@ -294,7 +294,7 @@ workflow:
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"src": "crm", "operation_key": many.OperationKey}, many.Shape.Scope.Data)
 	require.Len(t, many.Rows(), 40_000)
-	rows, err := many.Reshape(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) { return part(0, rows) })
+	rows, err := many.ShapeRows(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) { return part(0, rows) })
 	require.NoError(t, err)
 	first := rows.Args.Data.([]any)[0].(map[string]any)
 	want := few.Rows()[0].(map[string]any)
@@ -323,9 +323,9 @@ func TestArgsOfNothingWriteNothing(t *testing.T) {
 			Sink: &request.SinkWrite{Place: step.Sinks[0].Place, Page: 1, Result: rows, State: &incremental.StateWrite{Rows: &incremental.RowIdentity{}}},
 		})
 		m, requests := request.Moment{StartedAt: tables.Started, Page: 1}, request.Requests{}
-		_, err := builder.First(&requests, m, tables.Started)
+		_, err := builder.StartRequest(&requests, m, tables.Started)
 		require.NoError(t, err)
-		input, err := builder.Input(&requests, m, tables.Started)
+		input, err := builder.AttemptInput(&requests, m, tables.Started)
 		require.NoError(t, err)
 		require.Len(t, input.Rows(), want, args)
 	}

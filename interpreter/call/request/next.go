@@ -23,7 +23,7 @@ func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *
 			return Request{}, err
 		}
 		request.mergeOver(request.Args.Data, args)
-		if Naming(namesKeys...)(r.action.Args) {
+		if UsesAny(namesKeys...)(r.action.Args) {
 			request.Overlay.Args = expression.Of(expression.Merge(request.Overlay.Args.Data, args))
 		}
 	}
@@ -36,7 +36,7 @@ func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *
 	}
 	again := r
 	again.scope = r.scope.With(map[string]any{"args": request.Args.Data})
-	return request, again.renderFields(&request, Naming("args"))
+	return request, again.renderFields(&request, UsesAny("args"))
 }
 
 // renderMap renders a section of next_call that is a map, or a template that returns one.
@@ -110,7 +110,7 @@ func renderPresent(node *playbook.Node, word string, scope *interpreter.Scope, b
 // absentError returns an error if an expression of the node returned nil.
 func absentError(node *playbook.Node, value any, path string) error {
 	switch {
-	case value == nil && !node.Constant():
+	case value == nil && !node.IsConstant():
 		return &playbook.EvalError{
 			Pos: node.Pos,
 			Message: fmt.Sprintf("%s: %s is nil; end the pages in `when` before it is missing, "+

@@ -78,7 +78,7 @@ func (r renderer) renderField(field *playbook.Entry, request *Request) (value an
 	return value, err
 }
 
-// Naming returns a filter for nodes whose expressions use one of the roots.
-func Naming(roots ...string) func(*playbook.Node) bool {
-	return func(node *playbook.Node) bool { return node.Names(roots...) }
+// UsesAny returns a filter for nodes whose expressions use one of the roots.
+func UsesAny(roots ...string) func(*playbook.Node) bool {
+	return func(node *playbook.Node) bool { return node.UsesAny(roots...) }
 }

@@ -127,8 +127,8 @@ func dropKey[V any](m map[string]V, field, key string) []string {
 	return dropped
 }
 
-// Sends reports whether an attempt sends a request (on_start) before it is awaited.
-func (r *Request) Sends() bool {
+// SendsRequest reports whether an attempt sends a request (on_start) before it is awaited.
+func (r *Request) SendsRequest() bool {
 	_, sends := r.Fields[playbook.FieldOnStart]
 	return sends
 }

@@ -16,18 +16,18 @@ type Requests struct {
 // request elsewhere.
 func (r *Requests) Restarted() Requests { return Requests{Request: Request{Origin: r.Request.Origin}} }
 
-// Use makes a request the current one.
-func (r *Requests) Use(request Request) { r.Request = request }
+// SetCurrent makes a request the current one.
+func (r *Requests) SetCurrent(request Request) { r.Request = request }
 
-// Leave removes the leading fingerprints that the receiving host already has, and returns their size in bytes.
-func (r *Requests) Leave(host Fingerprints) int {
+// DropKnown removes the leading fingerprints that the receiving host already has, and returns their size in bytes.
+func (r *Requests) DropKnown(host Fingerprints) int {
 	known := min(len(host), len(r.Seen)) // a call that has ended has none
 	r.Seen = r.Seen[known:]
 	return known
 }
 
-// Prepend inserts fingerprints before those made since.
-func (r *Requests) Prepend(before Fingerprints) { r.Seen = slices.Concat(before, r.Seen) }
+// PrependFingerprints inserts fingerprints before those made since.
+func (r *Requests) PrependFingerprints(before Fingerprints) { r.Seen = slices.Concat(before, r.Seen) }
 
 // Fingerprints are the concatenated fingerprints of a call's requests: compact, because the state of a call with
 // 10,000 pages contains as many.

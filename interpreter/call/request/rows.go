@@ -44,7 +44,7 @@ func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Mome
 			named = append(named, node.Refs()...)
 		}
 	}
-	captured, err := b.captureForRows(named, sink != nil && input.Result != nil && sink.Says == nil, b.Scope(request, m))
+	captured, err := b.captureForRows(named, sink != nil && input.Result != nil && sink.Says == nil, b.RequestScope(request, m))
 	if len(captured) > 0 {
 		work.Scope = expression.Of(captured)
 	}

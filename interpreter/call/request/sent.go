@@ -42,7 +42,7 @@ func MergeQuery(query string, params map[string]any, what string) (string, error
 		}
 	}
 	for _, name := range playbook.SortedKeys(params) {
-		values, err := Texts(params[name], what+"."+name)
+		values, err := ParamTexts(params[name], what+"."+name)
 		if err != nil {
 			return "", err
 		}
@@ -61,8 +61,8 @@ func unescapeText(text string) string {
 	return text
 }
 
-// Texts returns the values of a parameter or header: none for nil, several for a list.
-func Texts(v any, name string) ([]string, error) {
+// ParamTexts returns the values of a parameter or header: none for nil, several for a list.
+func ParamTexts(v any, name string) ([]string, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
@@ -71,7 +71,7 @@ func Texts(v any, name string) ([]string, error) {
 	case []any:
 		all := make([]string, 0, len(v))
 		for _, item := range v {
-			one, err := Texts(item, name)
+			one, err := ParamTexts(item, name)
 			if err != nil {
 				return nil, err
 			}
@@ -83,14 +83,14 @@ func Texts(v any, name string) ([]string, error) {
 	}
 }
 
-// Content types of the bodies that Body encodes.
+// Content types of the bodies that EncodeBody encodes.
 const (
 	JSONType = "application/json"
 	FormType = "application/x-www-form-urlencoded"
 )
 
-// Body returns the body of a request and its content type; nil for none. form is nil if the request has no form.
-func Body(body any, form map[string]any) (content []byte, contentType string, err error) {
+// EncodeBody returns the body of a request and its content type; nil for none. form is nil if the request has no form.
+func EncodeBody(body any, form map[string]any) (content []byte, contentType string, err error) {
 	switch {
 	case form != nil && body != nil:
 		return nil, "", fmt.Errorf("body and form exclude each other")
@@ -171,7 +171,7 @@ func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]an
 	if err != nil {
 		return fields
 	}
-	content, contentType, err := Body(fields[playbook.FieldBody], form)
+	content, contentType, err := EncodeBody(fields[playbook.FieldBody], form)
 	if err != nil {
 		return fields
 	}
@@ -194,7 +194,7 @@ func (r *Request) sentByHTTP(fields map[string]any, method string) map[string]an
 func headersSent(headers map[string]any, contentType string) (map[string]any, error) {
 	sent := map[string]any{}
 	for _, name := range playbook.SortedKeys(headers) {
-		values, err := Texts(headers[name], name)
+		values, err := ParamTexts(headers[name], name)
 		if err != nil {
 			return nil, err
 		}

@@ -23,16 +23,16 @@ type Source struct {
 	Sink *SinkWrite
 }
 
-// Where returns the place of the call, for messages.
-func (s *Source) Where() string {
+// CallPlace returns the place of the call, for messages.
+func (s *Source) CallPlace() string {
 	if s.Sink != nil {
 		return "sink " + s.Sink.Place
 	}
 	return "step " + s.Step.Name
 }
 
-// Place returns the name of the step, or the place of the sink.
-func (s *Source) Place() string {
+// StepOrSink returns the name of the step, or the place of the sink.
+func (s *Source) StepOrSink() string {
 	if s.Sink != nil {
 		return s.Sink.Place
 	}
@@ -42,7 +42,7 @@ func (s *Source) Place() string {
 // Name returns the name of the call in summaries: the step with the index of its iteration, or the place of the
 // sink.
 func (s *Source) Name() string {
-	name := s.Place()
+	name := s.StepOrSink()
 	if s.Index != nil {
 		name += "[" + strconv.Itoa(*s.Index) + "]"
 	}

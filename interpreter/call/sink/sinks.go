@@ -30,8 +30,8 @@ type Choice struct {
 	Do interpreter.StagingStep `json:"do,omitempty"`
 }
 
-// Chosen returns the sink that a choice refers to.
-func (s *Sinks) Chosen(choice Choice) *playbook.Sink {
+// SinkOf returns the sink that a choice refers to.
+func (s *Sinks) SinkOf(choice Choice) *playbook.Sink {
 	switch {
 	case choice.After != 0:
 		return s.After[choice.After-1]
@@ -55,10 +55,10 @@ func (s *Sinks) All() []*playbook.Sink {
 	return slices.DeleteFunc(all, func(sink *playbook.Sink) bool { return sink == nil })
 }
 
-// Of returns the sinks that get a result, in order; decided is the number of the policy that ruled last. A success
-// goes to the sinks of the policies that Pages.Writers returns, then to those of the loop or step. A failure goes
+// ForResult returns the sinks that get a result, in order; decided is the number of the policy that ruled last. A success
+// goes to the sinks of the policies that Pages.SinkPolicies returns, then to those of the loop or step. A failure goes
 // to the sinks of the policy that ruled on it, then, unless the call was cancelled, to the dead letter sink.
-func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {
+func (s *Sinks) ForResult(result *interpreter.CallResult, pages *page.Pages, decided int) (chosen []Choice) {
 	if result.Failed() {
 		if result.Error.PoliciesDecide() {
 			chosen = s.forPolicy(decided)
@@ -68,7 +68,7 @@ func (s *Sinks) Of(result *interpreter.CallResult, pages *page.Pages, decided in
 		}
 		return chosen
 	}
-	for _, number := range pages.Writers(s.Policies) {
+	for _, number := range pages.SinkPolicies(s.Policies) {
 		chosen = append(chosen, s.forPolicy(number)...)
 	}
 	for i := range s.After {
@@ -82,8 +82,8 @@ func (s *Sinks) forPolicy(number int) []Choice {
 	return numberChoices(Choice{Policy: number}, s.Policies.Then(number).Sinks)
 }
 
-// OfPage returns the sinks of a policy that get a page.
-func (s *Sinks) OfPage(number int) []Choice {
+// ForPage returns the sinks of a policy that get a page.
+func (s *Sinks) ForPage(number int) []Choice {
 	return numberChoices(Choice{Policy: number, Page: true}, s.Policies.Then(number).PageSinks)
 }
 
@@ -99,7 +99,7 @@ func numberChoices(choice Choice, sinks []*playbook.Sink) []Choice {
 // forSuccess returns all sinks that a successful call may write to.
 func (s *Sinks) forSuccess() (all []Choice) {
 	for _, policy := range s.Policies {
-		all = append(all, s.OfPage(policy.Number)...)
+		all = append(all, s.ForPage(policy.Number)...)
 	}
 	for _, policy := range s.Policies {
 		all = append(all, s.forPolicy(policy.Number)...)

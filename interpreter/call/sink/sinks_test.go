@@ -51,13 +51,13 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, sinks.Of(test.result, &page.Pages{}, test.decided))
+			require.Equal(t, test.want, sinks.ForResult(test.result, &page.Pages{}, test.decided))
 		})
 	}
 	require.Len(t, sinks.All(), 4)
-	require.Equal(t, step.Retry[0].Then.PageSinks[0], sinks.Chosen(sink.Choice{Policy: 1, Page: true}))
-	require.Equal(t, step.Loop.Sinks[0], sinks.Chosen(sink.Choice{After: 1}))
-	require.Equal(t, sinks.DeadLetter, sinks.Chosen(sink.Choice{DeadLetter: true}))
+	require.Equal(t, step.Retry[0].Then.PageSinks[0], sinks.SinkOf(sink.Choice{Policy: 1, Page: true}))
+	require.Equal(t, step.Loop.Sinks[0], sinks.SinkOf(sink.Choice{After: 1}))
+	require.Equal(t, sinks.DeadLetter, sinks.SinkOf(sink.Choice{DeadLetter: true}))
 }
 
 // TestStagedRows: only what has read all is published, and an iteration drops what it had staged before it began anew.
@@ -78,7 +78,7 @@ func TestStagedRows(t *testing.T) {
 	}
 	whole := ended(func(*interpreter.CallResult) {})
 
-	chosen, warnings := round(nil, 0).End(&sinks, whole)
+	chosen, warnings := round(nil, 0).EndChoices(&sinks, whole)
 	require.Equal(t, []sink.Choice{{After: 1, Do: interpreter.StagingPublish}}, chosen)
 	require.Empty(t, warnings)
 
@@ -87,19 +87,19 @@ func TestStagedRows(t *testing.T) {
 		func(r *interpreter.CallResult) { r.Meta.Incomplete = true },
 		func(r *interpreter.CallResult) { r.Status = interpreter.Partial },
 	} {
-		chosen, warnings = round(nil, 0).End(&sinks, ended(change))
+		chosen, warnings = round(nil, 0).EndChoices(&sinks, ended(change))
 		require.Empty(t, chosen)
 		require.Len(t, warnings, 1)
 		require.Contains(t, warnings[0], "not everything was read, so its table keeps its previous rows")
 	}
 
-	chosen, _ = round(&index, 0).End(&sinks, whole)
+	chosen, _ = round(&index, 0).EndChoices(&sinks, whole)
 	require.Empty(t, chosen, "the loop publishes")
-	chosen, _ = round(&index, 2).End(&sinks, whole)
+	chosen, _ = round(&index, 2).EndChoices(&sinks, whole)
 	require.Equal(t, []sink.Choice{{After: 1, Do: interpreter.StagingSettle}}, chosen)
 
-	require.Nil(t, round(nil, 0).Staging(step.Retry[0].Then.PageSinks[0], ""), "it stages nothing")
-	one, other := round(&index, 1).Staging(step.Loop.Sinks[0], ""), round(nil, 0).Staging(step.Loop.Sinks[0], "")
+	require.Nil(t, round(nil, 0).StagingOf(step.Retry[0].Then.PageSinks[0], ""), "it stages nothing")
+	one, other := round(&index, 1).StagingOf(step.Loop.Sinks[0], ""), round(nil, 0).StagingOf(step.Loop.Sinks[0], "")
 	require.Equal(t, sink.LoopStaging(tables.Run, step, 1, step.Loop.Sinks[0]), one.ID, "all iterations stage together")
 	require.NotEqual(t, one.ID, other.ID)
 	require.Equal(t, 1, one.Round)
@@ -122,15 +122,15 @@ func TestOfAList(t *testing.T) {
 	sinks := sink.Sinks{Policies: step.Retry, After: step.Sinks}
 	places := func(choices []sink.Choice) (places []string) {
 		for _, choice := range choices {
-			places = append(places, sinks.Chosen(choice).Place)
+			places = append(places, sinks.SinkOf(choice).Place)
 		}
 		return places
 	}
-	require.Equal(t, []string{"fetch.retry[1].then.per_iteration.sink.1", "fetch.retry[1].then.per_iteration.sink.2"}, places(sinks.OfPage(1)))
-	require.Empty(t, sinks.OfPage(2))
-	success := sinks.Of(&interpreter.CallResult{Status: interpreter.StatusSuccess}, &page.Pages{}, 1)
+	require.Equal(t, []string{"fetch.retry[1].then.per_iteration.sink.1", "fetch.retry[1].then.per_iteration.sink.2"}, places(sinks.ForPage(1)))
+	require.Empty(t, sinks.ForPage(2))
+	success := sinks.ForResult(&interpreter.CallResult{Status: interpreter.StatusSuccess}, &page.Pages{}, 1)
 	require.Equal(t, []string{"fetch.retry[1].then.sink.1", "fetch.retry[1].then.sink.2", "fetch.sink.1", "fetch.sink.2"}, places(success))
-	failure := sinks.Of(&interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Kind: interpreter.KindHTTP}}, &page.Pages{}, 2)
+	failure := sinks.ForResult(&interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Kind: interpreter.KindHTTP}}, &page.Pages{}, 2)
 	require.Equal(t, []string{"fetch.retry[2].then.sink.1", "fetch.retry[2].then.sink.2"}, places(failure))
 	require.Len(t, sinks.All(), 8)
 }

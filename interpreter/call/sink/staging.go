@@ -30,8 +30,8 @@ type Round struct {
 // stages reports whether a sink of the call stages rows.
 func (r Round) stages(sink *playbook.Sink) bool { return r.Limits.Stages(r.Book, r.Step, sink) }
 
-// Staging returns what a sink does to staged rows; nil if it stages none.
-func (r Round) Staging(sink *playbook.Sink, do interpreter.StagingStep) *interpreter.Staging {
+// StagingOf returns what a sink does to staged rows; nil if it stages none.
+func (r Round) StagingOf(sink *playbook.Sink, do interpreter.StagingStep) *interpreter.Staging {
 	if !r.stages(sink) {
 		return nil
 	}
@@ -53,18 +53,18 @@ func LoopStaging(run interpreter.RunInfo, step *playbook.Step, visit int, sink *
 
 func stagingID(parts ...any) string { return expression.Digest(parts...)[:stagingIDLength] }
 
-// Begins returns the sinks whose tables must record that the call, or its loop, begins to read. Their places do not
+// BeginInputs returns the sinks whose tables must record that the call, or its loop, begins to read. Their places do not
 // depend on what is read.
-func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInput) {
+func (r Round) BeginInputs(sinks *Sinks, now time.Time) (begins []interpreter.ToolInput) {
 	if r.Sink != nil {
 		return nil
 	}
-	all := lists.Map(sinks.forSuccess(), sinks.Chosen)
+	all := lists.Map(sinks.forSuccess(), sinks.SinkOf)
 	if r.Index != nil {
 		all = slices.Concat(all, r.Step.Sinks)
 	}
 	for _, sink := range all {
-		staging := r.Staging(sink, interpreter.StagingBegin)
+		staging := r.StagingOf(sink, interpreter.StagingBegin)
 		if staging == nil || r.Book.StagesFile(r.Step, sink) { // of files nobody has to know that they will be written
 			continue
 		}
@@ -78,9 +78,9 @@ func (r Round) Begins(sinks *Sinks, now time.Time) (begins []interpreter.ToolInp
 	return begins
 }
 
-// End returns the sinks that handle staged rows at the end of a call, and warnings for its result: if the call has
+// EndChoices returns the sinks that handle staged rows at the end of a call, and warnings for its result: if the call has
 // read everything, they publish the rows; for an iteration, they drop the rows of earlier rounds.
-func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choice, warnings []string) {
+func (r Round) EndChoices(sinks *Sinks, result *interpreter.CallResult) (chosen []Choice, warnings []string) {
 	if r.Sink != nil || result.Failed() {
 		return nil, nil
 	}
@@ -94,10 +94,10 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 	}
 	whole := !result.Meta.Truncated && !result.Meta.Incomplete && result.Status == interpreter.StatusSuccess
 	for _, choice := range sinks.forSuccess() {
-		switch sink := sinks.Chosen(choice); {
+		switch sink := sinks.SinkOf(choice); {
 		case !r.stages(sink):
 		case do == interpreter.StagingPublish && !whole && r.Book.PublishesWhole(r.Step, sink):
-			warnings = append(warnings, Unpublished(r.Book, r.Step, sink))
+			warnings = append(warnings, UnpublishedWarning(r.Book, r.Step, sink))
 		default:
 			choice.Do = do
 			chosen = append(chosen, choice)
@@ -106,8 +106,8 @@ func (r Round) End(sinks *Sinks, result *interpreter.CallResult) (chosen []Choic
 	return chosen, warnings
 }
 
-// Unpublished returns the warning about a sink whose rows are not published because not everything was read.
-func Unpublished(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) string {
+// UnpublishedWarning returns the warning about a sink whose rows are not published because not everything was read.
+func UnpublishedWarning(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) string {
 	if book.StagesFile(step, sink) {
 		if book.PublishesWhole(step, sink) {
 			return fmt.Sprintf("sink %s: not everything was read, so its path keeps its previous rows", sink.Place)

@@ -49,7 +49,7 @@ func (s *StatefulStep) PageMove(w *Watermark) *incremental.Move {
 // SliceMove returns the move after the sink of the last page of a slice, nil for none. If the call has no other
 // sinks, everything before the end of the slice is then written.
 func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
-	if !w.InSlices() || s.movesByPage() || !s.writesPagesOnly() {
+	if !w.ReadsSlices() || s.movesByPage() || !s.writesPagesOnly() {
 		return nil
 	}
 	return w.moveTo(w.Largest, s.home != nil)
@@ -58,7 +58,7 @@ func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
 // NextSlice returns the slice after the current one, nil for none; pages is the number of pages that the call has
 // read.
 func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
-	if s == nil || !w.InSlices() {
+	if s == nil || !w.ReadsSlices() {
 		return nil
 	}
 	return s.Section.Form().NextSlice(w.Slice, s.Section.Step, pages)
@@ -97,9 +97,9 @@ func (s *StatefulStep) EndMove(w *Watermark, end End) (*incremental.Move, error)
 	return &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: w.Rows}, nil
 }
 
-// Waits reports whether the loop or step makes the move at the end of a call, because the call writes nothing that
+// DefersMove reports whether the loop or step makes the move at the end of a call, because the call writes nothing that
 // the move could follow.
-func (s *StatefulStep) Waits(end End) bool { return end.Failure == nil && !s.writesRows() }
+func (s *StatefulStep) DefersMove(end End) bool { return end.Failure == nil && !s.writesRows() }
 
 // moveTo returns a move to a cursor. If the watermark is already there, it returns a move that only adds to the
 // count of rows if counts is set, otherwise nil.
@@ -160,10 +160,10 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 	return known
 }
 
-// Stuck says why the next call will not advance, for a call that ended before it had read everything; "" if the
+// StuckWarning says why the next call will not advance, for a call that ended before it had read everything; "" if the
 // next one will.
-func (s *StatefulStep) Stuck(w *Watermark) string {
-	if w == nil || w.Rows == 0 || w.InSlices() && w.At != nil || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
+func (s *StatefulStep) StuckWarning(w *Watermark) string {
+	if w == nil || w.Rows == 0 || w.ReadsSlices() && w.At != nil || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
 		return ""
 	}
 	text := "the watermark has not moved, so the next run reads the same rows again; increase max_attempts"

@@ -35,7 +35,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 	const usual = 16 // bytes of a position
 	positions := make([]byte, 0, len(rows)*usual)
 	for at, row := range rows {
-		value, _ := incremental.Member(row, section.CursorPath)
+		value, _ := incremental.RowValue(row, section.CursorPath)
 		if value == nil {
 			if section.OnMissing == playbook.MissingInclude {
 				continue
@@ -44,10 +44,10 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 		}
 		cursor, err := form.ParseInto(&positions, value)
 		if err != nil {
-			return Failure(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; set `type`", at+1, section.CursorPath, err))
+			return StateError(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; set `type`", at+1, section.CursorPath, err))
 		}
 		if section.Ascending && bytes.Compare(cursor.Position, bound.Position) < 0 {
-			return Failure(incremental.TypeOrder, fmt.Sprintf(
+			return StateError(incremental.TypeOrder, fmt.Sprintf(
 				"row %d: %s is %s, less than the %s of an earlier page by more than `lag`: the source does not sort as `row_order: asc` says. "+
 					"The watermark has not moved; remove row_order, or sort the source",
 				at+1, section.CursorPath, expression.Text(value), expression.Text(w.Newest.Value.Data)))
@@ -80,7 +80,7 @@ func missingCursor(section *playbook.Incremental, at int) *interpreter.ErrorObje
 	if section.OnMissing == playbook.MissingExclude { // rows of lists are left out before
 		remedy = "the page is a single value, not a list, so nothing can be left out of it; use `collect` with the path of the rows"
 	}
-	return Failure(incremental.TypeMissing, fmt.Sprintf("row %d has no %s; %s", at+1, section.CursorPath, remedy))
+	return StateError(incremental.TypeMissing, fmt.Sprintf("row %d has no %s; %s", at+1, section.CursorPath, remedy))
 }
 
 // maximum tracks the row with the largest cursor.
@@ -107,7 +107,7 @@ func (m *maximum) largestCursor(before incremental.Cursor, section *playbook.Inc
 	if m.row < 0 {
 		return before
 	}
-	value, _ := incremental.Member(rows[m.row], section.CursorPath)
+	value, _ := incremental.RowValue(rows[m.row], section.CursorPath)
 	return incremental.Cursor{Value: expression.Of(value), Position: bytes.Clone(m.position)}
 }
 
@@ -119,19 +119,19 @@ func WithoutMissing(section *playbook.Incremental, page any) any {
 		return page
 	}
 	return slices.DeleteFunc(slices.Clone(rows), func(row any) bool {
-		value, _ := incremental.Member(row, section.CursorPath)
+		value, _ := incremental.RowValue(row, section.CursorPath)
 		return value == nil
 	})
 }
 
-// LeftOut returns the watermark after a page of which only kept remained, and counts the rows without a cursor.
-func (w *Watermark) LeftOut(page, kept any) *Watermark {
+// CountMissing returns the watermark after a page of which only kept remained, and counts the rows without a cursor.
+func (w *Watermark) CountMissing(page, kept any) *Watermark {
 	own := *w
 	own.Missing += len(incremental.ContributedRows(page)) - len(incremental.ContributedRows(kept))
 	return &own
 }
 
-// Failure returns an error that ends a call because of its state; kind is one of the types of package incremental.
-func Failure(kind, message string) *interpreter.ErrorObject {
+// StateError returns an error that ends a call because of its state; kind is one of the types of package incremental.
+func StateError(kind, message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: kind, Message: message, Final: true}
 }

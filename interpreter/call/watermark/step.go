@@ -40,8 +40,8 @@ func StepOf(source *request.Source, policies page.Policies, after bool) *Statefu
 // isFullRefresh reports whether the run requests that the step read everything again (full refresh).
 func (s *StatefulStep) isFullRefresh() bool { return slices.Contains(s.Run.FullRefresh, s.Step.Name) }
 
-// Unclaimed returns the state that the call has to claim.
-func (s *StatefulStep) Unclaimed(now time.Time) (*Pending, error) {
+// PendingClaim returns the state that the call has to claim.
+func (s *StatefulStep) PendingClaim(now time.Time) (*Pending, error) {
 	name, group, err := s.Name(now)
 	return &Pending{Name: name, Group: group}, err
 }
@@ -110,11 +110,11 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 // initialCursor returns the cursor from which a call reads if the state has not moved yet. The error is an
 // *playbook.EvalError.
 func (s *StatefulStep) initialCursor(now time.Time) (incremental.Cursor, error) {
-	return s.Section.InitialIn(s.Scope, expression.DecisionBudget(now))
+	return s.Section.EvalInitial(s.Scope, expression.DecisionBudget(now))
 }
 
-// Claimed returns the watermark of a call that has claimed its state. The error is about the initial value.
-func (s *StatefulStep) Claimed(pending Pending, holder string, claimed incremental.ClaimedState, now time.Time) (*Watermark, error) {
+// NewWatermark returns the watermark of a call that has claimed its state. The error is about the initial value.
+func (s *StatefulStep) NewWatermark(pending Pending, holder string, claimed incremental.ClaimedState, now time.Time) (*Watermark, error) {
 	own := Watermark{Name: pending.Name, Group: pending.Group, Holder: holder, Run: s.Run.WorkflowID, Found: claimed.Watermark, KnownAs: claimed.KnownAs, KnownTo: claimed.KnownTo}
 	initial, err := s.initialCursor(now)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
 	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
 }
 
-// About identifies the source of the state by an action, rendered in the given scope.
-func (s *StatefulStep) About(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.SourceIdentity {
+// SourceOf identifies the source of the state by an action, rendered in the given scope.
+func (s *StatefulStep) SourceOf(action *playbook.Action, scope *interpreter.Scope, now time.Time) incremental.SourceIdentity {
 	of := source{step: s, scope: scope, budget: expression.DecisionBudget(now)}
 	for _, field := range action.Fields {
 		if field.Key == playbook.FieldURL {
@@ -279,8 +279,8 @@ func (s *StatefulStep) namesSource(ref expression.Ref) bool {
 	return isWorkload || isElement || ref.Root == "workload"
 }
 
-// Names returns the value of `incremental` in expressions.
-func (s *StatefulStep) Names(w *Watermark) map[string]any {
+// ExprValue returns the value of `incremental` in expressions.
+func (s *StatefulStep) ExprValue(w *Watermark) map[string]any {
 	if w == nil {
 		initial, _ := s.initialCursor(s.Run.StartedAt) // an error ends the call once it has claimed its state
 		w = &Watermark{Value: initial}

@@ -68,7 +68,7 @@ func (w *Watermark) Claim(restarts int) string {
 	if w == nil {
 		return ""
 	}
-	if w.InSlices() { // whose first request may follow an ignored failure, without a page between them
+	if w.ReadsSlices() { // whose first request may follow an ignored failure, without a page between them
 		return expression.Hash(w.Holder, w.Value.Value.Data, restarts, w.Slice.From.Value.Data)
 	}
 	return expression.Hash(w.Holder, w.Value.Value.Data, restarts)
@@ -91,7 +91,7 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	case full && own.Initial != nil:
 		own.Value = *own.Initial
 	case full:
-		own.Value = section.Initial()
+		own.Value = section.InitialCursor()
 	}
 	if w.Slice != nil {
 		own.Slice = section.Form().SliceTo(w.Slice.End, own.Value, section.Step, 0)
@@ -99,26 +99,26 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 	return &own
 }
 
-// In returns the watermark of a call that reads a slice.
-func (w *Watermark) In(slice *incremental.Slice) *Watermark {
+// WithSlice returns the watermark of a call that reads a slice.
+func (w *Watermark) WithSlice(slice *incremental.Slice) *Watermark {
 	own := *w
 	own.Slice = slice
 	return &own
 }
 
-// InSlices reports whether the call reads slice by slice.
-func (w *Watermark) InSlices() bool { return w != nil && w.Slice != nil }
+// ReadsSlices reports whether the call reads slice by slice.
+func (w *Watermark) ReadsSlices() bool { return w != nil && w.Slice != nil }
 
 // PagesBefore returns the number of pages that the call read before the current slice.
 func (w *Watermark) PagesBefore() int {
-	if !w.InSlices() {
+	if !w.ReadsSlices() {
 		return 0
 	}
 	return w.Slice.Page
 }
 
-// Moved returns the watermark after a write, which moves it if move is not nil.
-func (w *Watermark) Moved(move *incremental.Move) *Watermark {
+// AfterMove returns the watermark after a write, which moves it if move is not nil.
+func (w *Watermark) AfterMove(move *incremental.Move) *Watermark {
 	own := *w
 	own.Writes++
 	if at := own.reachedCursor(); move != nil && (move.Back || !bytes.Equal(move.To.Position, at.Position) || move.To.Text() != at.Text()) {
@@ -135,8 +135,8 @@ func (w *Watermark) reachedCursor() incremental.Cursor {
 	return w.Found
 }
 
-// Shown describes the state for the result of the call.
-func (w *Watermark) Shown(section *playbook.Incremental) *interpreter.CallIncremental {
+// DescribeState describes the state for the result of the call.
+func (w *Watermark) DescribeState(section *playbook.Incremental) *interpreter.CallIncremental {
 	return &interpreter.CallIncremental{
 		State: w.Name, Type: section.Type, Format: section.Format, From: w.Value, Before: w.Found, Watermark: w.reachedCursor(), Rows: w.Rows, Moved: w.At != nil,
 	}

@@ -26,7 +26,7 @@ func stepWith(t *testing.T, words, lines string) *watermark.StatefulStep {
 
 func claimed(t *testing.T, step *watermark.StatefulStep, found any) *watermark.Watermark {
 	t.Helper()
-	own, err := step.Claimed(watermark.Pending{Name: "s", Group: "g"}, "holder", incremental.ClaimedState{Watermark: cursor(t, found)}, tables.Started)
+	own, err := step.NewWatermark(watermark.Pending{Name: "s", Group: "g"}, "holder", incremental.ClaimedState{Watermark: cursor(t, found)}, tables.Started)
 	require.NoError(t, err)
 	return own
 }
@@ -116,8 +116,8 @@ func TestEndMove(t *testing.T) {
 	require.Equal(t, &incremental.Move{To: cursor(t, 20), Rows: 1}, move(read(20, 15), watermark.End{}), "it stays, and counts its rows")
 	require.Nil(t, move(read(nil, 11), watermark.End{Failure: &interpreter.ErrorObject{Kind: interpreter.KindHTTP}}))
 
-	order := watermark.Failure(incremental.TypeOrder, "out of order")
-	moved := read(15, 16).Moved(&incremental.Move{To: cursor(t, 16)})
+	order := watermark.StateError(incremental.TypeOrder, "out of order")
+	moved := read(15, 16).AfterMove(&incremental.Move{To: cursor(t, 16)})
 	require.Equal(t, &incremental.Move{To: cursor(t, 15), Back: true}, move(moved, watermark.End{Failure: order}))
 	require.Nil(t, move(read(15, 16), watermark.End{Failure: order}), "it has not moved")
 }
@@ -131,13 +131,13 @@ func TestClaim(t *testing.T) {
 	require.Nil(t, none.Restarted(step.Section, true))
 
 	own := claimed(t, step, 20)
-	require.Equal(t, map[string]any{"value": 18, "watermark": 20}, step.Names(own), "less the lag")
-	require.Equal(t, map[string]any{"value": 10, "watermark": nil}, step.Names(nil), "before it is claimed")
+	require.Equal(t, map[string]any{"value": 18, "watermark": 20}, step.ExprValue(own), "less the lag")
+	require.Equal(t, map[string]any{"value": 10, "watermark": nil}, step.ExprValue(nil), "before it is claimed")
 	require.NotEqual(t, own.Claim(0), own.Claim(1))
 	require.NotEqual(t, own.Claim(0), claimed(t, step, 21).Claim(0))
 
 	read, _ := own.Read(step.Section, rows(25), tables.Started)
-	again := read.Moved(nil).Restarted(step.Section, true)
+	again := read.AfterMove(nil).Restarted(step.Section, true)
 	require.Equal(t, 1, again.Writes, "what is written stays written")
 	require.Zero(t, again.Rows)
 	require.Equal(t, expression.Of(10), again.Value.Value, "everything is read again")
@@ -152,7 +152,7 @@ func TestUnclaimed(t *testing.T) {
 		source := *step.Source
 		source.Scope = interpreter.NewScope(source.Book, tables.Run, interpreter.Data{}).WithElement("shop", element, interpreter.ElementPosition{Size: 1})
 		of.Source = &source
-		pending, err := of.Unclaimed(tables.Started)
+		pending, err := of.PendingClaim(tables.Started)
 		return pending.Name, err
 	}
 	name, err := named("north")
@@ -173,7 +173,7 @@ func TestAbout(t *testing.T) {
 			WithElement("e", element, interpreter.ElementPosition{Size: 1}).
 			With(map[string]any{"incremental": map[string]any{"value": value}, "attempt_key": value})
 		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1}, nil, false)
-		return step.About(book.Steps[0].Action, scope, tables.Started).Fingerprint
+		return step.SourceOf(book.Steps[0].Action, scope, tables.Started).Fingerprint
 	}
 	for name, lines := range map[string]string{
 		"param":           "tool: http\nurl: http://x\nparams: {shop: \"{{ shop }}\", since: \"{{ incremental.value }}\"}",
@@ -213,7 +213,7 @@ func TestAboutWithoutQuery(t *testing.T) {
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)}).
 			With(map[string]any{"incremental": map[string]any{"value": 1}})
 		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1}, nil, false)
-		return step.About(book.Steps[0].Action, scope, tables.Started).Fingerprint
+		return step.SourceOf(book.Steps[0].Action, scope, tables.Started).Fingerprint
 	}
 	plain := about("{{ api }}/{{ shop }}/items")
 	for _, url := range []string{"?limit=5", "?since={{ incremental.value }}", "?limit=5&since={{ incremental.value }}", "#top"} {
@@ -266,7 +266,7 @@ func TestTokenThatStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found := incremental.Cursor{Value: expression.Of(test.found)}
-			claimed, err := step.Claimed(watermark.Pending{Name: "s"}, "holder", incremental.ClaimedState{Watermark: found}, tables.Started)
+			claimed, err := step.NewWatermark(watermark.Pending{Name: "s"}, "holder", incremental.ClaimedState{Watermark: found}, tables.Started)
 			require.NoError(t, err)
 			own, failure := claimed.Read(step.Section, rows(1), tables.Started)
 			require.Nil(t, failure)
@@ -304,7 +304,7 @@ func TestReachedBeforeAPage(t *testing.T) {
 				write := step.Write(read, book.Steps[0].Retry[0].Then.PageSinks[0], move, false, tables.Started)
 				require.NotNil(t, write)
 				require.Equal(t, cursor(t, before).Position, write.Rows.Reached)
-				own = read.Moved(move)
+				own = read.AfterMove(move)
 			}
 		})
 	}

@@ -170,7 +170,7 @@ func namesOrNothing(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
-	return playbook.Listed(names)
+	return playbook.JoinNames(names)
 }
 
 // compileCode reports code that does not compile.

@@ -54,7 +54,7 @@ func dataPathsIn(pb *playbook.Playbook, loop *playbook.Loop, node *playbook.Node
 // dataPathIn returns the DataPath of a name inside a loop; nil for names that are not data of the run, such as the
 // element.
 func dataPathIn(pb *playbook.Playbook, loop *playbook.Loop, ref expression.Ref) []string {
-	if w, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !w.row && !playbook.DataRoot(ref.Root)) {
+	if w, isWord := findWord(ref.Root); ref.Root == loop.Element || (isWord && !w.row && !playbook.IsDataRoot(ref.Root)) {
 		return nil
 	}
 	return pb.DataPath(ref)

@@ -52,7 +52,7 @@ func checkMergedRows(c *checker, step *playbook.Step) {
 func checkWhere(c *checker, step *playbook.Step) {
 	switch {
 	case step.Where == nil:
-	case !step.Where.Names(playbook.RowWord):
+	case !step.Where.UsesAny(playbook.RowWord):
 		c.Warnf(step.Where.Pos, codeNoEffect, `where does not use "row", so it keeps all rows of a page or none; write such as where: row.status == 'open'`)
 	case step.Loop != nil && step.Loop.Element == playbook.RowWord:
 		c.Errorf(step.Where.Pos, playbook.CodeConflict, `"row" is both the row in where and the element of the loop; rename the element, such as element: item`)

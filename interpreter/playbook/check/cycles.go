@@ -57,5 +57,5 @@ var nowCall = regexp.MustCompile(`\bnow\s*\(`)
 
 // mayCount reports whether a condition may depend on the number of rounds, or on the time.
 func mayCount(n *playbook.Node) bool {
-	return n != nil && (n.Names(boundWords...) || nowCall.MatchString(n.Raw))
+	return n != nil && (n.UsesAny(boundWords...) || nowCall.MatchString(n.Raw))
 }

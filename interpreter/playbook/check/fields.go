@@ -32,7 +32,7 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 	}
 	if problem := fieldProblem(field, entry.Value); problem != "" {
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
-	} else if spec.Needs(field) && field.Kind != playbook.KindStatement && isBlank(entry.Value) {
+	} else if spec.MayRequire(field) && field.Kind != playbook.KindStatement && isBlank(entry.Value) {
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; set a value", field.Name, spec.Name)
 	} else if field.Kind == playbook.KindRequest {
 		checkRequest(c, field.Name, entry.Value)
@@ -111,12 +111,12 @@ func checkRequest(c *checker, name string, request *playbook.Node) {
 		case entry.Key == "auth":
 			field = playbook.Field{Name: "auth", Kind: playbook.KindText}
 		case !ok:
-			hint := "its keys are auth, " + playbook.Listed(spec.FieldNames())
+			hint := "its keys are auth, " + playbook.JoinNames(spec.FieldNames())
 			if near := expression.Suggest(entry.Key, append(spec.FieldNames(), "auth")); near != "" {
 				hint = "did you mean " + playbook.Quote(near) + "?"
 			}
 			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", name, playbook.Shorten(entry.Key), hint)
-			c.Offer(entry.Key, expression.Certain(entry.Key, append(spec.FieldNames(), "auth")))
+			c.AddFix(entry.Key, expression.Certain(entry.Key, append(spec.FieldNames(), "auth")))
 			continue
 		}
 		if problem := fieldProblem(field, entry.Value); problem != "" {
@@ -231,7 +231,7 @@ func unknownField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entr
 	section := call.SectionName()
 	hint := playbook.FieldHint(entry.Key, section, spec)
 	c.Errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, playbook.Shorten(entry.Key), hint.Text)
-	c.Offer(entry.Key, hint.Certain(entry.Key, append(spec.FieldNames(), playbook.KeysOf(section)...)))
+	c.AddFix(entry.Key, hint.CertainReplacement(entry.Key, append(spec.FieldNames(), playbook.KeysOf(section)...)))
 }
 
 // kindRule checks values of one kind of field. Its functions return what is wrong, "" for nothing; a nil function
@@ -329,13 +329,13 @@ func literalProblem(f playbook.Field, node *playbook.Node) string {
 			}
 		}
 		return ""
-	case node.Template != nil || !node.Constant():
+	case node.Template != nil || !node.IsConstant():
 		return "must not be a template: its value must be known before the run"
 	}
 	if list, ok := node.Value.([]any); ok {
 		for _, item := range list {
 			if _, ok := item.(string); !ok {
-				return "must be text or a list of texts, not a list with " + playbook.Describe(item)
+				return "must be text or a list of texts, not a list with " + playbook.DescribeValue(item)
 			}
 		}
 		return ""
@@ -362,7 +362,7 @@ func wrongType(node *playbook.Node, want string, ok bool) string {
 	if ok {
 		return ""
 	}
-	got := playbook.Describe(node.Value)
+	got := playbook.DescribeValue(node.Value)
 	switch node.Kind {
 	case playbook.ListNode:
 		got = "a list"

@@ -42,7 +42,7 @@ func checkReadsRows(c *checker, step *playbook.Step) {
 	tool := c.toolOf(c.pb.Resolve(step.Action))
 	if spec := c.toolSpec(tool); tool != playbook.WorkbookTool && spec != nil && !playbook.TraitsOf(tool).ReadsRows {
 		c.Errorf(i.Pos, codeIncremental, "step %q cannot have incremental: tool %s does not read rows from a source; tools that do are %s",
-			step.Name, tool, playbook.Listed(lists.Filter(c.tools.Names(), func(name string) bool { return playbook.TraitsOf(name).ReadsRows })))
+			step.Name, tool, playbook.JoinNames(lists.Filter(c.tools.Names(), func(name string) bool { return playbook.TraitsOf(name).ReadsRows })))
 		return
 	}
 	if step.Secret {
@@ -106,7 +106,7 @@ func checkRangeStart(c *checker, step *playbook.Step) {
 func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.Step) bool {
 	key := i.Key
 	if sink := step.LastSink(); key == nil && sink != nil && sink.Action != nil {
-		if node := pb.Resolve(sink.Action).Field("key"); node != nil && node.Constant() {
+		if node := pb.Resolve(sink.Action).Field("key"); node != nil && node.IsConstant() {
 			key = playbook.LiteralTexts(node.Value)
 		}
 	}
@@ -176,7 +176,7 @@ func checkNamesState(c *checker, step *playbook.Step) {
 	for _, policy := range step.Retry {
 		nodes = append(nodes, policy.Then.Nodes()...)
 	}
-	if slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.Names(playbook.IncrementalWord) }) {
+	if slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.UsesAny(playbook.IncrementalWord) }) {
 		return
 	}
 	reads := fmt.Sprintf("no field of step %q uses incremental.value, so every run reads all rows", step.Name)
@@ -186,7 +186,7 @@ func checkNamesState(c *checker, step *playbook.Step) {
 		instead = "write such as " + filter + ", or mode: upsert with a key"
 	}
 	newestFirst := slices.ContainsFunc(step.Retry, func(p *playbook.Policy) bool {
-		return p.When.Names(playbook.IncrementalWord) || p.StopWhen.Names(playbook.IncrementalWord)
+		return p.When.UsesAny(playbook.IncrementalWord) || p.StopWhen.UsesAny(playbook.IncrementalWord)
 	})
 	if cursor := step.Incremental.CursorPath; newestFirst && cursor != "" {
 		keeps := fmt.Sprintf("row.%s >= incremental.value", cursor)
@@ -196,7 +196,7 @@ func checkNamesState(c *checker, step *playbook.Step) {
 		instead += fmt.Sprintf(", or leave out what is read again: where: %s", keeps)
 	}
 	switch sink := c.pb.InsertsTwice(step); {
-	case step.Where.Names(playbook.IncrementalWord), sink != nil && c.pb.Resolve(sink.Action).Args.Names(playbook.IncrementalWord):
+	case step.Where.UsesAny(playbook.IncrementalWord), sink != nil && c.pb.Resolve(sink.Action).Args.UsesAny(playbook.IncrementalWord):
 		// The step or the sink skips rows below the watermark.
 	case sink != nil && step.Incremental.Lag == 0:
 		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)

@@ -20,14 +20,14 @@ func checkKeys(c *checker, field playbook.Field, written *playbook.Node) {
 	for _, entry := range written.Entries {
 		i := slices.Index(names, entry.Key)
 		if i < 0 {
-			hint := "its keys are " + playbook.Listed(names)
+			hint := "its keys are " + playbook.JoinNames(names)
 			if write := playbook.ForeignIn(foreignKeys, entry.Key, 0, nil).Text(); write != "" {
 				hint = write
 			} else if near := expression.Suggest(entry.Key, names); near != "" {
 				hint = "did you mean " + playbook.Quote(near) + "?"
 			}
 			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", field.Name, playbook.Shorten(entry.Key), hint)
-			c.Offer(entry.Key, expression.Certain(entry.Key, names))
+			c.AddFix(entry.Key, expression.Certain(entry.Key, names))
 			continue
 		}
 		if problem := fieldProblem(field.Keys[i], entry.Value); problem != "" {

@@ -39,5 +39,5 @@ func checkLimits(c *checker, policy *playbook.Policy) {
 // matchesFailures reports whether the condition uses error, other than to exclude failures.
 func matchesFailures(p *playbook.Policy) bool {
 	program, ok := p.When.Program()
-	return ok && p.When.Names("error") && !playbook.SuccessesOnly(program)
+	return ok && p.When.UsesAny("error") && !playbook.SuccessesOnly(program)
 }

@@ -80,7 +80,7 @@ func checkSourceCall(c *checker, from *playbook.Step) {
 		return
 	}
 	c.Errorf(from.Action.Tool.Pos, playbook.CodeConflict,
-		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.Shorten(tool), playbook.Listed(sourceTools))
+		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.Shorten(tool), playbook.JoinNames(sourceTools))
 }
 
 // checkSourcePages reports keys that cannot apply to the pages of a source: each page is discarded once its

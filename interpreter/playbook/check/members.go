@@ -40,7 +40,7 @@ func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Re
 		checkShape(c, pos, ref.Root, c.resultShape(at), ref.Path)
 		return
 	}
-	key, ok := playbook.PathKey(ref.Path, 0)
+	key, ok := playbook.MemberAt(ref.Path, 0)
 	if !ok {
 		return
 	}
@@ -83,7 +83,7 @@ func stepAction(at playbook.StepSpot) *playbook.Action {
 
 // checkEnvelope checks a path into an envelope: docs/concepts/expressions.md#names.
 func checkEnvelope(c *checker, pos place, owner string, path []any, data *shape) {
-	key, ok := playbook.PathKey(path, 0)
+	key, ok := playbook.MemberAt(path, 0)
 	if !ok {
 		return
 	}
@@ -92,16 +92,16 @@ func checkEnvelope(c *checker, pos place, owner string, path []any, data *shape)
 		return
 	}
 	checkMember(c, pos, owner, key, members["this"])
-	inner, ok := playbook.PathKey(path, 1)
+	inner, ok := playbook.MemberAt(path, 1)
 	switch {
 	case !ok:
 	case key == "error":
 		checkMember(c, pos, owner+".error", inner, members["error"])
 	case key == "meta":
 		checkMember(c, pos, owner+".meta", inner, metaMembers)
-		if member, ok := playbook.PathKey(path, 2); ok && inner == playbook.IncrementalWord && !slices.Contains(metaStateMembers, member) {
+		if member, ok := playbook.MemberAt(path, 2); ok && inner == playbook.IncrementalWord && !slices.Contains(metaStateMembers, member) {
 			c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s.meta.incremental has no member %q, so this is always nil; its members are %s",
-				owner, member, playbook.Listed(metaStateMembers))
+				owner, member, playbook.JoinNames(metaStateMembers))
 		}
 	}
 }
@@ -137,7 +137,7 @@ func checkMember(c *checker, pos place, owner, key string, known []string) {
 	if len(known) == 0 || slices.Contains(known, key) {
 		return
 	}
-	hint := "its members are " + playbook.Listed(known)
+	hint := "its members are " + playbook.JoinNames(known)
 	if meant := playbook.ForeignIn(foreignMembers[ownerWord(owner)], key, 0, nil).Write; meant != "" {
 		hint = "write " + meant
 	} else if near := expression.Suggest(key, known); near != "" {
@@ -150,7 +150,7 @@ func checkMember(c *checker, pos place, owner, key string, known []string) {
 // offerMember adds a suggested member to the last problem.
 func offerMember(c *checker, owner, key, instead string) {
 	if instead != "" {
-		c.Offer(owner+"."+key, owner+"."+instead)
+		c.AddFix(owner+"."+key, owner+"."+instead)
 	}
 }
 
@@ -166,8 +166,8 @@ func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
 			continue
 		}
 		for _, ref := range condition.Template.Refs() {
-			meta, _ := playbook.PathKey(ref.Path, 0)
-			member, _ := playbook.PathKey(ref.Path, 1)
+			meta, _ := playbook.MemberAt(ref.Path, 0)
+			member, _ := playbook.MemberAt(ref.Path, 1)
 			if ref.Root != "this" || meta != "meta" || member != "headers" && member != "status" {
 				continue
 			}

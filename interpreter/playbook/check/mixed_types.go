@@ -54,7 +54,7 @@ func warnMixed(c *checker, pos place, mixed expression.MixedComparison) {
 	c.Warnf(pos.sourcePosition(), codeMixedTypes, "%s is a number, and %s is text, so this is %s; write %s", mixed.Other, mixed.Written, always, number)
 	if pos.node.File() != nil { // quotes may be escaped there
 		end := c.placeOf(pos.node, pos.offset+utf8.RuneCountInString(mixed.Written))
-		c.Offer(pos.node.File().TextBetween(pos.sourcePosition(), end.sourcePosition()), number)
+		c.AddFix(pos.node.File().TextBetween(pos.sourcePosition(), end.sourcePosition()), number)
 	}
 }
 
@@ -75,7 +75,7 @@ func (c *checker) typeOf(root string, path []any) expression.Type {
 	if root == "this" && len(path) > 1 && (path[0] == "error" || path[0] == "meta") {
 		root, path = path[0].(string), path[1:]
 	}
-	member, ok := playbook.PathKey(path, 0)
+	member, ok := playbook.MemberAt(path, 0)
 	if !ok || len(path) != 1 {
 		return expression.AnyType
 	}

@@ -71,8 +71,8 @@ func checkLanguageName(c *checker, at playbook.StepSpot, pos place, ref expressi
 		checkCallback(c, pos, ref)
 		return true
 	}
-	if at.Named(name) {
-		if key, ok := playbook.PathKey(ref.Path, 0); ok {
+	if at.IsNoticeName(name) {
+		if key, ok := playbook.MemberAt(ref.Path, 0); ok {
 			checkMember(c, pos, name, key, members[name])
 		}
 		return true
@@ -157,7 +157,7 @@ func checkCallback(c *checker, pos place, ref expression.Ref) {
 		member, _ = ref.Path[0].(string)
 	}
 	if len(ref.Path) != 1 || !slices.Contains(playbook.CallbackMembers, member) {
-		c.Errorf(pos.sourcePosition(), codeUnknownName, "%s is a map; use one of its members: %s", playbook.CallbackWord, playbook.Listed(playbook.CallbackMembers))
+		c.Errorf(pos.sourcePosition(), codeUnknownName, "%s is a map; use one of its members: %s", playbook.CallbackWord, playbook.JoinNames(playbook.CallbackMembers))
 	}
 }
 
@@ -239,9 +239,9 @@ func unknownName(c *checker, at playbook.StepSpot, pos place, name string) {
 		c.Errorf(pos.sourcePosition(), codeUnavailableName, "step %[2]q collects into %[1]q, which is available in the when and then of its retry; after the step, use %[3]s for its result", name, step.Name, step.Name)
 		return
 	}
-	if hint := cmp.Or(playbook.Says(c.workloadHint(name)), c.unknownHint(at, name)); hint.Text != "" {
+	if hint := cmp.Or(playbook.PlainHint(c.workloadHint(name)), c.unknownHint(at, name)); hint.Text != "" {
 		c.Errorf(pos.sourcePosition(), codeUnknownName, "unknown name %q%s", name, hint.Text)
-		c.Offer(name, hint.Certain(name, c.namesAt(at)))
+		c.AddFix(name, hint.CertainReplacement(name, c.namesAt(at)))
 	}
 }
 
@@ -257,27 +257,27 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 	}
 	switch {
 	case name == playbook.RowWord && near == "":
-		return playbook.Says(": it is available in where of a step, in fields of a sink, and in args and fields of to in transfer")
+		return playbook.PlainHint(": it is available in where of a step, in fields of a sink, and in args and fields of to in transfer")
 	case name == playbook.CallbackWord:
-		return playbook.Says(fmt.Sprintf(": it is available in %s of the tools that await an answer", oneOf(playbook.RequestFields)))
+		return playbook.PlainHint(fmt.Sprintf(": it is available in %s of the tools that await an answer", oneOf(playbook.RequestFields)))
 	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.mayHaveArg(at, name):
 		return meantMember("args", name)
 	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.vars[name]:
 		return meantMember("vars", name)
 	case foreign != "":
-		return playbook.Says(foreign)
+		return playbook.PlainHint(foreign)
 	case near != "":
 		return playbook.DidYouMean(near)
 	case expression.IsFunction(name):
-		return playbook.Says(fmt.Sprintf("; to call the function, write %s(…)", name))
+		return playbook.PlainHint(fmt.Sprintf("; to call the function, write %s(…)", name))
 	case slices.Contains(playbook.NoticeNames, name) && len(c.pb.Notify) > 0:
-		return playbook.Says(": it is available in notify, and in on_success and on_failure of the playbook")
+		return playbook.PlainHint(": it is available in notify, and in on_success and on_failure of the playbook")
 	case c.isUnnamed(), c.partial && len(c.workload) == 0, c.meant[name]:
 		return playbook.Hint{} // it could be what was not decoded
 	case c.options.caller != nil:
-		return playbook.Says(": it is not a step, a workload key or a name of the language; if it should be passed in, add it to the workload of the step that runs this playbook")
+		return playbook.PlainHint(": it is not a step, a workload key or a name of the language; if it should be passed in, add it to the workload of the step that runs this playbook")
 	}
-	return playbook.Says(fmt.Sprintf(": it is not a step, a workload key or a name of the language; if the run supplies it, validate with --set %s=…", name))
+	return playbook.PlainHint(fmt.Sprintf(": it is not a step, a workload key or a name of the language; if the run supplies it, validate with --set %s=…", name))
 }
 
 // meantMember returns a hint to a member of args or vars.

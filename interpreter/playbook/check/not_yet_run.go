@@ -10,14 +10,14 @@ import (
 // checkNotYetRun warns about a step that uses the result of a step which cannot have run before it, because no
 // route leads from there. Such a result is always nil.
 func checkNotYetRun(c *checker) {
-	if c.partial || c.unclear || c.pb.First() == nil || len(c.pb.Steps) > mostSuggested {
+	if c.partial || c.unclear || c.pb.FirstStep() == nil || len(c.pb.Steps) > mostSuggested {
 		return // a route that was not understood may lead there
 	}
 	r := newRoutes(c)
 	check := func(at playbook.StepSpot, node *playbook.Node, ref expression.Ref) {
 		name, shown := ref.Root, ref.Root
 		if name == "steps" {
-			name, _ = playbook.PathKey(ref.Path, 0)
+			name, _ = playbook.MemberAt(ref.Path, 0)
 			shown = "steps." + name
 		}
 		named := c.pb.Step(name)
@@ -125,7 +125,7 @@ func (r *routes) canHaveRun(step, before *playbook.Step) bool {
 	}
 	// A parallel branch may have advanced far; but steps that can only be reached through the step run later.
 	if r.without[before] == nil {
-		r.without[before] = r.reachableFrom([]*playbook.Step{r.pb.First()}, before)
+		r.without[before] = r.reachableFrom([]*playbook.Step{r.pb.FirstStep()}, before)
 	}
 	return r.without[before][step]
 }

@@ -36,13 +36,13 @@ func (c *checker) readsFurther(step *playbook.Step) bool {
 	}
 	answer := []string{"response", "page", "this", "data", "result"}
 	for _, policy := range step.Retry {
-		if policy.When.Names(answer...) || policy.StopWhen.Names(answer...) {
+		if policy.When.UsesAny(answer...) || policy.StopWhen.UsesAny(answer...) {
 			return true
 		}
 	}
 	for _, of := range c.pb.Steps {
 		for _, route := range of.Next {
-			if route.When.Names(step.Name, "steps") || of == step && route.When.Names(answer...) {
+			if route.When.UsesAny(step.Name, "steps") || of == step && route.When.UsesAny(answer...) {
 				return true
 			}
 		}

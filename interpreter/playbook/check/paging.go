@@ -42,7 +42,7 @@ func checkPageIndex(c *checker, key string, node *playbook.Node) {
 	}
 	text := []rune(node.Raw)
 	for _, ref := range node.Template.Refs() {
-		if member, _ := playbook.PathKey(ref.Path, 0); ref.Root != "_retry" || member != "index" {
+		if member, _ := playbook.MemberAt(ref.Path, 0); ref.Root != "_retry" || member != "index" {
 			continue
 		}
 		before, rest := string(text[:ref.Offset]), string(text[ref.Offset:])

@@ -19,14 +19,14 @@ func checkPartitions(c *checker) {
 				"step %q has incremental in a playbook with partitions (line %d): a run reads either what is new or its partition; remove one of them", step.Name, p.Pos.Line)
 		}
 	}
-	if s := c.pb.Schedule; s != nil && p.Listed() {
+	if s := c.pb.Schedule; s != nil && p.IsList() {
 		c.Errorf(s.Pos, playbook.CodeConflict, "a schedule runs the newest partition, and partitions of a list (line %d) have no time; remove the schedule", p.Pos.Line)
 	}
 	const day = 24 * time.Hour
 	if p.Zone != "" && p.Zone != "UTC" && p.Length > 0 && p.Length%day == 0 {
 		c.Warnf(p.Values.Place("every", p.Pos), codeNoEffect, "partitions.every %s is not a day in %s when the clocks change; write every: day, or remove zone", p.Length, p.Zone)
 	}
-	if !c.options.Now.IsZero() && !p.Listed() {
+	if !c.options.Now.IsZero() && !p.IsList() {
 		checkPartitionTimes(c, p)
 	}
 	if !c.partial && !c.namesPartition() {
@@ -36,16 +36,16 @@ func checkPartitions(c *checker) {
 
 // checkPartitionTimes checks which partitions exist today.
 func checkPartitionTimes(c *checker, p *playbook.Partitions) {
-	all, err := p.Complete(c.options.Now)
+	all, err := p.CompletePartitions(c.options.Now)
 	switch {
 	case err != nil:
 		c.Errorf(p.Values.Place("every", p.Pos), playbook.CodeBounds, "partitions: %s", err)
 	case len(all) == 0:
-		_, err := p.Of("", c.options.Now)
+		_, err := p.ForRun("", c.options.Now)
 		c.Warnf(p.Values.Place("start", p.Pos), playbook.CodeBounds, "partitions: %s; until then runs are refused", err)
 	}
 }
 
 func (c *checker) namesPartition() bool {
-	return slices.ContainsFunc(c.pb.Values(), func(at playbook.ValueAt) bool { return at.Node.Names(playbook.PartitionWord) })
+	return slices.ContainsFunc(c.pb.Values(), func(at playbook.ValueAt) bool { return at.Node.UsesAny(playbook.PartitionWord) })
 }

@@ -65,7 +65,7 @@ func checkPlaybookCall(c *checker, call playbook.CallAt) {
 	checkPlaybookWords(c, call)
 	places := lists.Filter([]string{playbook.FieldWorkflow, playbook.FieldPath, playbook.FieldName}, func(word string) bool { return hasField(action, word) })
 	if len(places) > 1 {
-		c.Errorf(startOf(action), codeCalledPlaybook, "%s has %s; a call runs a single playbook, so keep one of them", callName(call), playbook.Listed(places))
+		c.Errorf(startOf(action), codeCalledPlaybook, "%s has %s; a call runs a single playbook, so keep one of them", callName(call), playbook.JoinNames(places))
 		return
 	}
 	if !checkCalledNames(c, call) {
@@ -132,7 +132,7 @@ func checkFile(c *checker, call playbook.CallAt, node *playbook.Node) {
 	if !ok {
 		return
 	}
-	file, err := c.pb.Called(call.Action, name)
+	file, err := c.pb.CalledFile(call.Action, name)
 	if err != nil {
 		c.Errorf(node.Pos, codeCalledPlaybook, "%s", err)
 		return
@@ -172,7 +172,7 @@ func checkCalledPartition(c *checker, call playbook.CallAt, pos source.Position,
 	switch {
 	case given != nil && !has:
 		c.Errorf(given.Pos, codeCalledPlaybook, "the playbook that %s runs has no partitions; remove partition", callName(call))
-	case given == nil && has && called.Partitions.Listed():
+	case given == nil && has && called.Partitions.IsList():
 		c.Errorf(pos, codeCalledPlaybook, "the named playbook has a list of partitions, so its run needs one; add for example partition: %q",
 			called.Partitions.First())
 	}
@@ -184,7 +184,7 @@ func (c *checker) calledName(call playbook.CallAt, node *playbook.Node) (string,
 	literal := node == call.Action.Field(playbook.FieldPath) || node.Template == nil
 	if literal {
 		text, isText := node.Value.(string)
-		return text, isText && node.Constant()
+		return text, isText && node.IsConstant()
 	}
 	if c.namesOutside(node) {
 		c.Errorf(node.Pos, codeUnavailableName, "name may only use the workload, because the playbook is looked up before the run starts")
@@ -200,7 +200,7 @@ func (c *checker) calledName(call playbook.CallAt, node *playbook.Node) (string,
 	}
 	name, isText := value.(string)
 	if !isText {
-		c.Errorf(node.Pos, codeCalledPlaybook, "name must be the name of a playbook, but with this workload it is %s", playbook.Describe(value))
+		c.Errorf(node.Pos, codeCalledPlaybook, "name must be the name of a playbook, but with this workload it is %s", playbook.DescribeValue(value))
 	}
 	return name, isText
 }

@@ -73,7 +73,7 @@ func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 func widerPolicy(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
 	const most = 50 // others are few, or written by a program
 	program, ok := policy.When.Program()
-	if !ok || policy.When.Names("_retry") {
+	if !ok || policy.When.UsesAny("_retry") {
 		return nil
 	}
 	for _, other := range earlier[:min(len(earlier), most)] {
@@ -215,7 +215,7 @@ func checkPages(c *checker, step *playbook.Step) {
 		program, ok := policy.When.Program()
 		pages = pages || then.NextCall != nil
 		switch {
-		case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.Names("response"):
+		case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.UsesAny("response"):
 			c.Warnf(then.Collect.Pos, codeCollectWithoutNextCall,
 				"collect without next_call: this policy repeats the same request, and its responses are not collected; add next_call with what changes, or remove collect")
 		case then.NextCall == nil:

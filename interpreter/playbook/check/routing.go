@@ -48,7 +48,7 @@ func checkTargets(c *checker, step *playbook.Step) {
 			case c.pb.Step(target.Step) == nil:
 				c.Errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is not a step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
-				c.Offer(target.Step, expression.Certain(target.Step, c.stepNames()))
+				c.AddFix(target.Step, expression.Certain(target.Step, c.stepNames()))
 			case seen[target.Step]:
 				c.Errorf(target.Pos, codeDuplicateTarget, "step %q leads to %q twice in one route; keep one of them", step.Name, target.Step)
 			}
@@ -71,7 +71,7 @@ func (c *checker) otherStep(name string) string {
 	if name == "end" {
 		return `; a run ends after a step without next, so remove next`
 	}
-	return "; the steps are " + playbook.Listed(names)
+	return "; the steps are " + playbook.JoinNames(names)
 }
 
 func (c *checker) stepNames() []string {
@@ -105,7 +105,7 @@ func checkElse(c *checker, step *playbook.Step) {
 }
 
 func checkReachable(c *checker) {
-	first := c.pb.First()
+	first := c.pb.FirstStep()
 	if c.partial || c.unclear || first == nil {
 		return // a route that was not understood may lead there
 	}

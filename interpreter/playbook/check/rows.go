@@ -95,7 +95,7 @@ func neededColumns(action *playbook.Action) (needed []neededColumn) {
 // checkRowElement reports a loop element called row in fields where the name means the row.
 func checkRowElement(c *checker, call playbook.CallAt) {
 	for _, node := range call.Action.Rows.Nodes() {
-		if node.Names(playbook.RowWord) {
+		if node.UsesAny(playbook.RowWord) {
 			c.Errorf(node.Pos, codeRowShape, "%q is both the row that the sink writes and the element of the loop; rename the element, such as element: item", playbook.RowWord)
 			return
 		}

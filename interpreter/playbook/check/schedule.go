@@ -139,15 +139,15 @@ func cronProblems(s *playbook.Schedule) []ScheduleProblem {
 func momentProblems(s *playbook.Schedule) []ScheduleProblem {
 	var found []ScheduleProblem
 	for _, one := range []struct{ word, text string }{{"start", s.Start}, {"end", s.End}} {
-		if _, err := playbook.Moment(one.text, time.UTC); err != nil {
+		if _, err := playbook.ParseMoment(one.text, time.UTC); err != nil {
 			found = append(found, ScheduleProblem{Word: one.word, Code: playbook.CodeWrongValue, Message: err.Error()})
 		}
 	}
 	if len(found) > 0 || s.Start == "" || s.End == "" {
 		return found
 	}
-	start, _ := playbook.Moment(s.Start, time.UTC) // already checked
-	end, _ := playbook.Moment(s.End, time.UTC)
+	start, _ := playbook.ParseMoment(s.Start, time.UTC) // already checked
+	end, _ := playbook.ParseMoment(s.End, time.UTC)
 	if !end.After(start) {
 		return scheduleProblem("end", playbook.CodeBounds, "must be after \"start\", which is %s, not %s", s.Start, s.End)
 	}
@@ -169,7 +169,7 @@ func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 		}
 		var told [2]bool // of transitions forward, and back
 		for _, move := range clocks.Transitions(zone, from, to) {
-			what := line.At(move)
+			what := line.DescribeEffect(move)
 			if at := map[bool]int{true: 1}[move.Forward()]; what != "" && !told[at] {
 				told[at] = true
 				found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronClocks, Warning: true, Message: fmt.Sprintf(

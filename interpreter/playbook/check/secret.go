@@ -27,7 +27,7 @@ func checkSecret(c *checker) {
 	check := func(at playbook.StepSpot, top, leaf *playbook.Node, ref expression.Ref) {
 		pos := c.placeOf(leaf, ref.Offset)
 		switch names := c.pb.SecretsOf(ref); {
-		case len(names) > 0 && playbook.AnyStep(ref):
+		case len(names) > 0 && playbook.IsAllSteps(ref):
 			c.Errorf(pos.sourcePosition(), codeSecretUse,
 				"steps without the name of a step would contain the secret result of %q; write steps.NAME", names[0])
 		case len(names) > 0 && !allowed[top]:

@@ -112,7 +112,7 @@ func checkShape(c *checker, pos place, owner string, s *shape, path []any) {
 }
 
 func noMember(c *checker, pos place, owner, key string, s *shape) {
-	hint := "its members are " + playbook.Listed(s.names)
+	hint := "its members are " + playbook.JoinNames(s.names)
 	switch near := expression.Suggest(key, s.names); {
 	case near != "":
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)

@@ -27,7 +27,7 @@ func checkSinkRetry(c *checker) {
 			if then.OnExhausted == playbook.ExhaustedPause && call.Spot&playbook.AtNotices != 0 {
 				c.Errorf(placeOfWord(then, "on_exhausted"), codeSinkRetry, "the retry of a notice cannot have on_exhausted: pause, because nobody waits for a notice; remove it")
 			}
-			if policy.When != nil && !policy.When.Names("error", "this") {
+			if policy.When != nil && !policy.When.UsesAny("error", "this") {
 				c.Errorf(policy.When.Pos, codeSinkRetry, "the retry of %s handles only failures, so its when must use error, such as when: \"{{ error is defined }}\"", kind)
 			}
 		}

@@ -61,7 +61,7 @@ func checkStatesWithin(c *checker, loop *playbook.Step, inner *playbook.Playbook
 func checkElementState(c *checker, step *playbook.Step) {
 	i, element := step.Incremental, step.Loop.Element
 	if i.State != nil {
-		if !i.State.Names(element) && !c.partial {
+		if !i.State.UsesAny(element) && !c.partial {
 			c.Errorf(i.State.Pos, codeStateName, "all iterations would share one state, because its name does not use the element; write state: \"%s/{{ %s }}\"",
 				step.Name, c.nameOfElement(step))
 		}

@@ -51,7 +51,7 @@ func misspeltTool(c *checker, call playbook.CallAt) {
 	for _, entry := range call.Action.Fields {
 		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
 			c.Errorf(entry.KeyPos, playbook.CodeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, callName(call), near)
-			c.Offer(entry.Key, expression.Certain(entry.Key, []string{"tool", "kind"}))
+			c.AddFix(entry.Key, expression.Certain(entry.Key, []string{"tool", "kind"}))
 		}
 	}
 }
@@ -101,7 +101,7 @@ func checkToolTemplate(c *checker, action *playbook.Action) {
 		// names.go reports the wrong name.
 	default:
 		c.Errorf(action.Tool.Pos, codeUnknownTool, "tool must be the name of a tool, but with this workload it is %s; the tools are %s",
-			playbook.Describe(value), playbook.Listed(c.toolNames()))
+			playbook.DescribeValue(value), playbook.JoinNames(c.toolNames()))
 	}
 }
 
@@ -127,10 +127,10 @@ func checkWorkbookCall(c *checker, call playbook.CallAt) {
 	action := call.Action
 	switch {
 	case call.Sink != nil:
-		c.Errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; use a tool: %s", writingCallName(call), playbook.Listed(c.writerTools()))
+		c.Errorf(action.Tool.Pos, codeSinkNotWritable, "%s cannot call the workbook; use a tool: %s", writingCallName(call), playbook.JoinNames(c.writerTools()))
 		return
 	case call.Spot == playbook.AtWorkbook:
-		c.Errorf(action.Tool.Pos, codeUnknownTool, "an entry of the workbook cannot call the workbook; use a tool: %s", playbook.Listed(c.tools.Names()))
+		c.Errorf(action.Tool.Pos, codeUnknownTool, "an entry of the workbook cannot call the workbook; use a tool: %s", playbook.JoinNames(c.tools.Names()))
 		return
 	}
 	checkFields(c, call, workbookSpec)
@@ -148,11 +148,11 @@ func checkWorkbookCall(c *checker, call playbook.CallAt) {
 	switch near := expression.Suggest(name, names); {
 	case near != "":
 		c.Errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; did you mean %q?", name, near)
-		c.Offer(name, expression.Certain(name, names))
+		c.AddFix(name, expression.Certain(name, names))
 	case len(names) == 0:
 		c.Errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q: the playbook has no workbook; add one with - name: %s and its tool", name, name)
 	default:
-		c.Errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; its entries are %s", name, playbook.Listed(names))
+		c.Errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; its entries are %s", name, playbook.JoinNames(names))
 	}
 }
 
@@ -182,13 +182,13 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 		}
 		if near := expression.Suggest(name, c.toolNames()); near != "" {
 			c.Errorf(pos, codeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
-			c.Offer(name, expression.Certain(name, c.toolNames()))
+			c.AddFix(name, expression.Certain(name, c.toolNames()))
 			return
 		}
-		c.Errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, playbook.Listed(c.toolNames()))
+		c.Errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, playbook.JoinNames(c.toolNames()))
 		return
 	case call.Sink != nil && !spec.Writes:
-		c.Errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, writingCallName(call), playbook.Listed(c.writerTools()))
+		c.Errorf(pos, codeSinkNotWritable, "the tool %q cannot write, so it cannot be %s; tools that write are %s", name, writingCallName(call), playbook.JoinNames(c.writerTools()))
 		return
 	case call.Sink == nil && spec.SinkOnly:
 		c.Errorf(pos, codeSinkOnly, "the tool %q only writes; use it in a sink", name)
@@ -216,11 +216,11 @@ func checkAwaits(c *checker, call playbook.CallAt, name string) {
 func checkApproval(c *checker, action *playbook.Action) {
 	known := map[string]any{}
 	for _, entry := range action.Fields {
-		if entry.Value.Constant() {
+		if entry.Value.IsConstant() {
 			known[entry.Key] = entry.Value.Value
 		}
 	}
-	if options := action.Field("options"); options != nil && !options.Constant() {
+	if options := action.Field("options"); options != nil && !options.IsConstant() {
 		delete(known, "on_timeout") // it names one of them
 	}
 	if form := action.Field("form"); form != nil && form.Kind == playbook.MapNode {
@@ -252,7 +252,7 @@ func checkForm(c *checker, form *playbook.Node) map[string]any {
 	good := make(map[string]any, len(form.Entries))
 	for _, entry := range form.Entries {
 		var described any = "text"
-		if entry.Value.Constant() {
+		if entry.Value.IsConstant() {
 			described = entry.Value.Value
 		}
 		if _, err := playbook.ParseApprovalItem(entry.Key, described); err != nil {
