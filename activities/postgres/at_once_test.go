@@ -19,7 +19,7 @@ var atOnce = map[string]string{
 	"LedgerRecord.Operation": "queueLedger", "LedgerRecord.Fingerprint": "queueLedger", "LedgerRecord.Note": "queueLedger",
 	"schemaChange.changes": "refused: plannedTable.Change", "schemaChange.changing": "of errors of a change", "tableColumns": "insertionOf",
 	"rejection.table": "refused: IsPlain", "rejection.max": "refused: IsPlain", "rejection.in": "refused: IsPlain",
-	"staging.Staging": "refused: Staged", "staging.deleteMissing": "refused: Staged", "staging.maxDelete": "refused: Staged", "staging.allowEmpty": "refused: Staged", "staging.where": "refused: IsPlain",
+	"staging.Staging": "refused: Staged", "staging.deleteMissing": "refused: Staged", "staging.maxDelete": "refused: Staged", "staging.allowEmpty": "refused: Staged", "staging.where": "refused: IsPlain", "staging.stagedBelow": "refused: Staged",
 	"parentRows.children": "refused: HasChildren", "parentRows.links": "refused: a write of children is part of a write that HasChildren", "parentRows.reports": "refused: HasChildren",
 	"parentRows.skipped": "refused: HasChildren", "parentRows.below": "refused: HasChildren",
 	"Deletes": "refused: IsPlain", "deletesFrom": "refused: IsPlain", "given": "figures", "repeats": "refused: Repeats", "counted": "of later passes", "cursor": "Seen",

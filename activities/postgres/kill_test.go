@@ -289,8 +289,19 @@ func killTests(pg tooltest.SQL) map[string]*killTest {
 			calls: []func(string) interpreter.ToolInput{call(fields, nil, first), call(fields, nil, second)}, every: 17,
 		}
 	}
+	replaced, parts := children(nil), []int{0, 1}
+	replaced.calls, replaced.every = nil, 61
+	replacing := row{"table": "target", "key": "id", "mode": "replace", "schema_contract": "evolve", "children": row{"below": row{"table": "lines", "key": []any{"target", "line"}, "with": row{"target": "id"}}}}
+	for i, ids := range [][]int{{1, 2, 2}, {3, 4}, {4}} { // the third replaces what the second has staged
+		rows := []any{}
+		for _, id := range ids {
+			rows = append(rows, row{"id": id, "n": i, "below": []any{row{"line": i, "n": id}, row{"line": 7, "n": id, "word": "w"}}})
+		}
+		replaced.calls = append(replaced.calls, call(replacing, &interpreter.Staging{Part: &parts[min(i, 1)], Round: max(0, i-1)}, rows))
+	}
+	replaced.calls = append(replaced.calls, call(replacing, &interpreter.Staging{Do: interpreter.StagingPublish}, nil))
 	return map[string]*killTest{
-		"children": children(nil), "children of an upsert": children(row{"mode": "upsert"}),
+		"children": children(nil), "children of a replace": replaced, "children of an upsert": children(row{"mode": "upsert"}),
 		"replace by key": staged(replace), "replace": staged(keyless), "delete missing": staged(missing),
 		"evolve, COPY beside, rejected": plain(row{"table": "target", "key": "id", "mode": "upsert", "schema_contract": everything, "rejected": row{"table": "aside"}}),
 		"COPY":                          plain(row{"table": "target", "mode": "insert", "schema_contract": everything, "rejected": row{"table": "aside", "max": 1000}}),

@@ -52,6 +52,8 @@ type childFigures struct {
 type rowOrigin struct {
 	row  int    // the number of the row of the call
 	path string // within that row, such as items[2]
+	// place is the number of the row and the places in its lists, such as 7.2.
+	place string
 }
 
 // childKeys are the keys of a field's value in children. depth is how deeply tables of children may be nested.
@@ -97,8 +99,8 @@ func (w *TableWrite) refusesChildren() string {
 	switch {
 	case w.name == modeInsertOrIgnore && len(w.Key) == 0:
 		return "children need key with mode insert_or_ignore: by it the sink finds out which rows were ignored, whose children are not written"
-	case w.replace:
-		return "children cannot be used with mode replace; use mode upsert with delete_missing: true"
+	case w.where != nil && w.replace && len(w.Key) == 0:
+		return "children need key with replace_where, because only children of the rows that are replaced are replaced too"
 	}
 	return ""
 }
@@ -154,6 +156,7 @@ func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[s
 	}
 	write.mode, write.unneeded, write.rejection, write.below = w.mode, w.unneeded, w.rejection, w.below
 	write.in = own
+	stageChild(w, write, path)
 	if err := write.readContract(own); err != nil {
 		return nil, err
 	}
@@ -184,10 +187,10 @@ func (c *childTable) check(in interpreter.ToolInput, path string, parent *TableW
 	if len(c.with) == 0 {
 		return tool.ConfigErrorf("step %q: %s needs with, the columns that say to which parent a row belongs, such as {order_id: id}", in.Step, path)
 	}
-	if !parent.upsert {
+	if !parent.upsert && !parent.replace {
 		return nil
 	}
-	if len(c.write.Key) == 0 {
+	if parent.upsert && len(c.write.Key) == 0 {
 		return tool.ConfigErrorf("step %q: %s needs key, because mode upsert identifies rows by it", in.Step, path)
 	}
 	for _, key := range parent.Key {
@@ -198,8 +201,11 @@ func (c *childTable) check(in interpreter.ToolInput, path string, parent *TableW
 	if _, nested := c.write.in.Fields["children"]; !nested {
 		return nil
 	}
+	if len(c.write.Key) == 0 {
+		return tool.ConfigErrorf("step %q: %s needs key, by which mode replace finds its own children", in.Step, path)
+	}
 	for _, column := range c.linked {
-		if !slices.Contains(c.write.Key, column) {
+		if parent.upsert && !slices.Contains(c.write.Key, column) {
 			return tool.ConfigErrorf("step %q: the key of %s lacks %q, by which its own children are found when their parent is gone", in.Step, path, column)
 		}
 	}

@@ -1,7 +1,6 @@
 package sqltool
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -70,7 +69,7 @@ func (c *childTable) refuseCoarse(d *Dialect, w *TableWrite, children tableColum
 
 // isCoarser reports whether a column is known to hold values for equal that another one distinguishes.
 func isCoarser(d *Dialect, own, of Column) bool {
-	kind, keys := d.KindOf(cmp.Or(own.Base, own.Type)), d.KindOf(cmp.Or(of.Base, of.Type))
+	kind, keys := d.KindOf(own.baseType()), d.KindOf(of.baseType())
 	isText := keys == kindText || keys == kindVarchar
 	switch {
 	case own.Type == "citext":

@@ -133,14 +133,15 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 			row[c.position] = at
 		}
 		for _, key := range write.Key {
-			if row[key] == nil && (write.upsert || write.reports) {
+			if row[key] == nil && (write.upsert || write.replace || write.reports) {
 				return tool.Errorf("%s[%d] has no %q, which is in the key of table %q", place, at, key, write.Shown)
 			}
 		}
-		origin := rowOrigin{row: parents.Number(i), path: fmt.Sprintf("%s[%d]", c.field, at)}
-		if origin.row <= len(parents.origins) {
-			above := parents.origins[origin.row-1]
-			origin = rowOrigin{row: above.row, path: above.path + "." + origin.path}
+		number := parents.Number(i)
+		origin := rowOrigin{row: number, path: fmt.Sprintf("%s[%d]", c.field, at), place: fmt.Sprintf("%s.%d", parents.placeOfRow(number), at)}
+		if number <= len(parents.origins) {
+			above := parents.origins[number-1]
+			origin.row, origin.path = above.row, above.path+"."+origin.path
 		}
 		write.Rows, write.origins = append(write.Rows, row), append(write.origins, origin)
 	}
@@ -160,6 +161,9 @@ func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite
 	settled, err := Settle(ctx, tx, write)
 	if err != nil {
 		return err
+	}
+	if write.Staged() {
+		return c.stageRows(ctx, tx, w, write, settled)
 	}
 	columns, err := tx.Columns(ctx, settled)
 	if err != nil {
@@ -322,4 +326,6 @@ func (f *childFigures) add(w *TableWrite, done WriteResult) {
 	f.done[w.Shown] = f.done[w.Shown].Plus(done)
 	f.rows = f.rows.Plus(figuresOf(w, done))
 	f.leftOut = *f.leftOut.Plus(&w.leftOut)
+	f.leftOut.UnwrittenRows += int(done.unwritten)
+	f.leftOut.UndeletedRows += int(done.undeleted)
 }

@@ -1,6 +1,7 @@
 package sqltool
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -263,6 +264,9 @@ func deleteRows(ctx context.Context, tx TableTx, pass *TableWrite) (gone WriteRe
 	}
 	return gone, err
 }
+
+// baseType is the type of the column, for a domain the one below it.
+func (c Column) baseType() string { return cmp.Or(c.Base, c.Type) }
 
 // TypeOf is the type of a column of the table, "" if it is unknown.
 func (c tableColumns) TypeOf(column string) string {

@@ -86,7 +86,15 @@ func (s *stage) beginRound(ctx context.Context) error {
 	if err := s.openRound(ctx, false); err != nil || !s.fresh {
 		return err
 	}
-	return s.beginReading(ctx)
+	if err := s.beginReading(ctx); err != nil {
+		return err
+	}
+	for _, below := range s.stagesBelow() {
+		if err := below.beginRound(ctx); err != nil {
+			return asChildError(below.write, err)
+		}
+	}
+	return nil
 }
 
 // beginReading creates the table that collects the rows which other loads write from now on.
@@ -386,7 +394,8 @@ func (s *stage) recordPublished(ctx context.Context, there []Column) error {
 
 // meetsOther reports whether another call or loop may replace rows that this one does.
 func (s *stage) meetsOther(ctx context.Context, id string, there []Column) (bool, error) {
-	own, text := s.write.where, ""
+	own, column, of := s.boundsOf()
+	text := ""
 	err := s.tx.Query(ctx, "SELECT replaces FROM "+StagingTable+" WHERE id = $1", []any{id}, func(scan func(...any) error) error { return scan(&text) })
 	if err != nil || own == nil || text == "" {
 		return true, err
@@ -397,8 +406,14 @@ func (s *stage) meetsOther(ctx context.Context, id string, there []Column) (bool
 	if err := json.Unmarshal([]byte(text), &decoded); err != nil {
 		return true, tool.Errorf("the bounds of another load of table %q cannot be read: %w", s.write.Shown, err)
 	}
-	if other.column, _ = (*parts[0]).(string); other.column != own.column {
+	if (*parts[0]) != any(column) {
 		return true, nil
+	}
+	other.column = own.column
+	if of != s.write {
+		if there, err = s.tx.Columns(ctx, of); err != nil {
+			return true, err
+		}
 	}
 	first, second := own.beginValue(), other.beginValue()
 	if first == nil && second == nil {

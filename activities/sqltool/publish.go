@@ -22,6 +22,7 @@ func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error
 		return written, err
 	}
 	if s.published != nil {
+		s.recallBelow()
 		return *s.published, nil
 	}
 	if err := s.leavePart(ctx, 0, nil); err != nil {
@@ -42,6 +43,9 @@ func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error
 	target, err := s.tx.Columns(ctx, s.write)
 	if err != nil {
 		return written, err
+	}
+	if len(target) == 0 && rows > 0 {
+		return written, s.goneError()
 	}
 	if len(target) > 0 { // or there is nothing to delete
 		if written, err = s.putRows(ctx, rows, columns, target); err != nil {
@@ -97,35 +101,52 @@ func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, e
 	return n, err
 }
 
-// putRows changes the target.
+// putRows changes the target, and with it the tables of children whose rows were staged.
 func (s *stage) putRows(ctx context.Context, rows int64, columns []string, there []Column) (written WriteResult, err error) {
-	if err := s.tx.HoldWriters(ctx, s.write); err != nil {
-		return written, err
-	}
-	target, err := s.inspectTarget(ctx)
+	p, err := s.compareRows(ctx, rows, columns, there)
 	if err != nil {
 		return written, err
 	}
-	if s.beside != nil {
-		if _, err := s.followColumns(ctx, there); err != nil {
+	if p.within, err = s.withinCondition(ctx, s.write.where, there, thereName+".", true); err != nil {
+		return written, err
+	}
+	for _, prepare := range []func(context.Context) error{p.keepNewer, p.dropRepeated, p.compareBelow, p.deleteUnder} {
+		if err := prepare(ctx); err != nil {
 			return written, err
 		}
 	}
-	if err := s.checkNewer(ctx, there); err != nil {
+	if written, err = p.changeRows(ctx, rows); err != nil {
 		return written, err
 	}
-	within, err := s.withinCondition(ctx, s.write.where, there, thereName+".", true)
-	if err != nil {
-		return written, err
+	if s.write.replace {
+		if err := refuseOrphans(s.write, written); err != nil {
+			return written, err
+		}
 	}
-	p := &difference{stage: s, target: target, columns: columns, within: within}
-	if err := p.keepNewer(ctx); err != nil {
-		return written, err
-	}
-	if written, err = p.changeRows(ctx, rows); err != nil || written == (WriteResult{}) {
+	if err := p.putUnder(ctx); err != nil || written == (WriteResult{}) {
 		return written, err
 	}
 	return written, s.recordPublished(ctx, there)
+}
+
+// compareRows begins to compare staged rows with those of their target, to which nobody else writes from then on.
+func (s *stage) compareRows(ctx context.Context, rows int64, columns []string, there []Column) (*difference, error) {
+	if err := s.tx.HoldWriters(ctx, s.write); err != nil {
+		return nil, err
+	}
+	target, err := s.inspectTarget(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.beside != nil {
+		if _, err := s.followColumns(ctx, there); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkNewer(ctx, there); err != nil {
+		return nil, err
+	}
+	return &difference{stage: s, target: target, rows: rows, columns: columns, there: there}, nil
 }
 
 // changeRows deletes, changes and inserts rows of the target.
@@ -209,6 +230,11 @@ func (s *stage) endRound(ctx context.Context, written WriteResult) error {
 	if _, err := s.tx.Exec(ctx, "DELETE FROM "+StagedTable+" WHERE id = $1", id); err != nil {
 		return err
 	}
+	for _, below := range s.below {
+		if err := below.endRound(ctx, below.write.below.done[below.write.Shown]); err != nil {
+			return err
+		}
+	}
 	_, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET published_at = "+s.tx.Dialect().Now+", rows_affected = $2, rows_deleted = $3 WHERE id = $1",
 		id, written.affected, written.deleted)
 	return err
@@ -218,20 +244,29 @@ func (s *stage) endRound(ctx context.Context, written WriteResult) error {
 type difference struct {
 	*stage
 	target  *TargetTable
+	there   []Column // of the target
+	rows    int64    // staged
 	columns []string // that rows have had
 	within  string   // condition of the rows of the target that are replaced
+	bounded string   // within without regard to newer rows
+	kept    string   // condition of rows that are not newer
 	fresh   string   // condition of staged rows that are put in place
+	leaves  bool     // some staged rows are not put in place
+	// under are those of the tables of children, and written is what was done to one of them.
+	under   []*difference
+	written WriteResult
 }
 
 // keepNewer leaves out rows that other loads have written or deleted since this one began to read.
 func (p *difference) keepNewer(ctx context.Context) error {
-	p.fresh = "true"
+	p.bounded, p.kept, p.fresh = p.within, "true", "true"
 	key, some, err := p.readNewer(ctx)
 	if !some || err != nil || len(p.write.Key) == 0 {
 		return err
 	}
 	newer := p.newer.QuotedTable() + " AS " + newerName
-	p.within += " AND NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + SameKey(key, thereName, newerName) + ")"
+	p.kept, p.leaves = "NOT EXISTS (SELECT 1 FROM "+newer+" WHERE "+SameKey(key, thereName, newerName)+")", true
+	p.within += " AND " + p.kept
 	p.fresh = "NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + SameKey(key, newerName, givenName) + " AND (" + newerName + "." + goneColumn +
 		" OR EXISTS (SELECT 1 FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + SameKey(key, thereName, newerName) + ")))"
 	return nil
@@ -242,9 +277,13 @@ func (p *difference) sameKey() string {
 	return SameKey(p.write.Key, thereName, givenName)
 }
 
-// isGone is the condition that a row of the target was not staged.
+// isGone is the condition that a row of the target was not staged. One below others was staged if it is still below the same.
 func (p *difference) isGone() string {
-	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + p.sameKey() + ")"
+	same := p.write.Key
+	if p.of != nil {
+		same = lists.Add(slices.Clone(same), p.of.linked...)
+	}
+	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + SameKey(same, thereName, givenName) + ")"
 }
 
 // stagedColumns are columns of staged rows.
@@ -269,8 +308,41 @@ func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteR
 
 // deleteWithin deletes the rows of the target that are replaced.
 func (p *difference) deleteWithin(ctx context.Context, written *WriteResult) error {
-	rows := "FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + p.within
-	return p.makeChange(ctx, targetChange{"DELETE " + rows, rows, &written.deleted, &written.undeleted})
+	return p.makeChange(ctx, p.deletesWhere(p.within, written))
+}
+
+// deletesWhere deletes the rows of the target that a condition holds for.
+func (p *difference) deletesWhere(condition string, written *WriteResult) targetChange {
+	rows := "FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + condition
+	return targetChange{"DELETE " + rows, rows, &written.deleted, &written.undeleted}
+}
+
+// deletesRepeated deletes rows of the target whose key others have too.
+func (p *difference) deletesRepeated(written *WriteResult) targetChange {
+	table, keys := p.write.QuotedTable()+" AS "+thereName, QuoteNames(p.write.Key)
+	return p.deletesWhere(p.within+" AND ("+keys+") IN (SELECT "+keys+" FROM "+table+" WHERE "+p.within+" GROUP BY "+keys+" HAVING count(*) > 1)", written)
+}
+
+// insertsAbsent inserts staged rows that the target does not have.
+func (p *difference) insertsAbsent(written *WriteResult) targetChange {
+	absent := p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + p.sameKey() + " AND " + p.within + ")"
+	return p.insertsWhere(absent, written)
+}
+
+// insertsWhere inserts the staged rows that a condition holds for.
+func (p *difference) insertsWhere(condition string, written *WriteResult) targetChange {
+	return targetChange{p.insertStatement(condition), "FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + condition, &written.inserted, &written.unwritten}
+}
+
+// dropRepeated drops staged rows with the key of a later one: of rows with one key, the one that was written last counts.
+func (p *difference) dropRepeated(ctx context.Context) error {
+	if p.rows == 0 || !p.write.replace || len(p.write.Key) == 0 {
+		return nil
+	}
+	n, err := p.tx.Exec(ctx, fmt.Sprintf("DELETE FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1)",
+		p.beside.QuotedTable(), orderColumn, QuoteNames(p.write.Key)))
+	p.leaves = p.leaves || n > 0
+	return err
 }
 
 // targetChange is one of the statements that make the target equal to the staged rows.
@@ -297,31 +369,14 @@ func (p *difference) makeChange(ctx context.Context, c targetChange) error {
 	return err
 }
 
-// byKey deletes missing rows, updates different ones and inserts new ones. Of rows with one key, the one that was
-// written last counts. If rows of the table reference each other, referenced rows are inserted first and deleted
-// last.
+// byKey deletes missing rows, updates different ones and inserts new ones. If rows of the table reference each other,
+// referenced rows are inserted first and deleted last.
 func (p *difference) byKey(ctx context.Context) (written WriteResult, err error) {
-	var (
-		table, beside, keys = p.write.QuotedTable() + " AS " + thereName, p.beside.QuotedTable(), QuoteNames(p.write.Key)
-		gone                = "FROM " + table + " WHERE " + p.within + " AND " + p.isGone()
-		absent              = p.fresh + " AND NOT EXISTS (SELECT 1 FROM " + table + " WHERE " + p.sameKey() + " AND " + p.within + ")"
-		repeated            = "FROM " + table + " WHERE " + p.within + " AND (" + keys + ") IN (SELECT " + keys + " FROM " + table +
-			" WHERE " + p.within + " GROUP BY " + keys + " HAVING count(*) > 1)"
-		changes = []targetChange{
-			{"DELETE " + gone, gone, &written.deleted, &written.undeleted},
-			p.updateRows(table, &written),
-			{p.insertStatement(absent), "FROM " + beside + " AS " + givenName + " WHERE " + absent, &written.inserted, &written.unwritten},
-		}
-		none int64
-	)
+	changes := []targetChange{p.deletesWhere(p.within+" AND "+p.isGone(), &written), p.updateRows(&written), p.insertsAbsent(&written)}
 	if p.target.SelfReferencing {
 		slices.Reverse(changes)
 	}
-	changes = slices.Insert(changes, 0,
-		targetChange{statement: fmt.Sprintf("DELETE FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1)",
-			beside, orderColumn, keys), counts: &none, missing: &none},
-		targetChange{"DELETE " + repeated, repeated, &written.deleted, &written.undeleted})
-	for _, c := range changes {
+	for _, c := range slices.Insert(changes, 0, p.deletesRepeated(&written)) {
 		if c.statement == "" {
 			continue
 		}
@@ -334,7 +389,7 @@ func (p *difference) byKey(ctx context.Context) (written WriteResult, err error)
 }
 
 // updateRows updates rows that differ; there are none if they consist of their key only.
-func (p *difference) updateRows(table string, written *WriteResult) targetChange {
+func (p *difference) updateRows(written *WriteResult) targetChange {
 	var sets, there, staged []string
 	for _, column := range p.columns {
 		if slices.Contains(p.write.Key, column) {
@@ -346,7 +401,7 @@ func (p *difference) updateRows(table string, written *WriteResult) targetChange
 	if len(sets) == 0 {
 		return targetChange{}
 	}
-	beside := p.beside.QuotedTable() + " AS " + givenName
+	table, beside := p.write.QuotedTable()+" AS "+thereName, p.beside.QuotedTable()+" AS "+givenName
 	differ := " WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, staged)
 	return targetChange{
 		"UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM " + beside + differ,

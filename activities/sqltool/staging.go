@@ -58,6 +58,7 @@ type staging struct {
 	maxDelete            float64
 	allowEmpty           bool
 	where                *bounds
+	stagedBelow
 }
 
 // bounds are the rows that are replaced, or deleted if they were not read: those whose column equals a value, or is
@@ -341,6 +342,8 @@ type stage struct {
 	fresh     bool // nothing was known of the call or loop before
 	// before is the number of rows before the first write, if rows that were not read are deleted; nil if unknown.
 	before *int64
+	of     *childTable // whose rows are staged, nil for those above all others
+	below  []*stage    // of the tables of children, once the part has been entered
 }
 
 func stagingError(kind, format string, args ...any) error {
@@ -376,7 +379,7 @@ func (s *stage) openRound(ctx context.Context, alone bool) error {
 	}
 	if !known {
 		n, err := s.tx.Exec(ctx, "INSERT INTO "+StagingTable+" (id, target, replaces, started_at) VALUES ($1, $2, $3, "+d.Now+") ON CONFLICT DO NOTHING",
-			id, s.write.QuotedTable(), s.write.where.boundsText())
+			id, s.write.QuotedTable(), s.boundsText())
 		if err != nil {
 			return err
 		}
@@ -392,9 +395,9 @@ func (s *stage) openRound(ctx context.Context, alone bool) error {
 	case dropped:
 		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, because none was added for more than an hour "+
 			"while another run wrote to the table. Run it again", s.write.Shown)
-	case replaces != s.write.where.boundsText():
+	case replaces != s.boundsText():
 		return tool.Errorf("replace_where of table %q differs from another write of the same call or loop (%s, and %s now): "+
-			"it must not depend on the element", s.write.Shown, replaces, s.write.where.boundsText())
+			"it must not depend on the element", s.write.Shown, replaces, s.boundsText())
 	}
 	return s.readNames(beside, newer)
 }
@@ -424,8 +427,8 @@ func (w *TableWrite) besideIn(schema ...string) *TableWrite {
 	return &beside
 }
 
-// enterPart begins what the part does in its round: what rounds before have staged is dropped.
-func (s *stage) enterPart(ctx context.Context, alone bool) error {
+// enterOwnPart begins what the part does in its round: what rounds before have staged is dropped.
+func (s *stage) enterOwnPart(ctx context.Context, alone bool) error {
 	if err := s.openRound(ctx, alone); err != nil || s.published != nil && alone {
 		return err
 	}
@@ -561,21 +564,23 @@ func (s *stage) writeRows(ctx context.Context, settled *TableWrite) (WriteResult
 	return written, beside, s.leavePart(ctx, written.affected, settled.Columns)
 }
 
-// numberRows gives rows their part and round.
+// numberRows gives rows their part, round and place.
 func (w *TableWrite) numberRows(rows []map[string]any) {
-	w.Columns = append(slices.Clone(w.Columns), partColumn, roundColumn)
+	w.Columns = slices.Concat(w.Columns, []string{partColumn, roundColumn}, placeColumns(w))
 	w.Rows = make([]map[string]any, len(rows))
 	for i, row := range rows {
 		w.Rows[i] = maps.Clone(row)
 		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.partNumber()), w.Round
+		placeRow(w, w.Rows[i], w.Number(i))
 	}
 }
 
-// withoutOwn is a row without its part and round.
+// withoutOwn is a row without its part, round and place.
 func withoutOwn(row map[string]any) map[string]any {
 	own := maps.Clone(row)
-	delete(own, partColumn)
-	delete(own, roundColumn)
+	for _, column := range []string{partColumn, roundColumn, placeColumn, parentColumn} {
+		delete(own, column)
+	}
 	return own
 }
 
@@ -790,6 +795,7 @@ func (s *stage) createStatement(ctx context.Context, target *TargetTable, there 
 		columns = append(columns, definition)
 	}
 	columns = append(columns, partColumn+" bigint NOT NULL", roundColumn+" bigint NOT NULL", orderColumn+" "+d.Serial+" PRIMARY KEY")
+	columns = append(columns, lists.Map(placeColumns(w), func(column string) string { return column + " text NOT NULL" })...)
 	options := ""
 	if w.replace {
 		columns, options = append(columns, target.Checks...), target.Options

@@ -233,7 +233,10 @@ the sink fails and nothing is written.
 With children, the elements of a list in a row are rows of a table of their own, with
 some of its values, written in the transaction of that row, their parent. With mode
 upsert, children of a parent that are not in its list are deleted; a row without the
-field leaves its children as they are, and null or [] deletes them. A row that is
+field leaves its children as they are, and null or [] deletes them. With mode replace,
+they are staged and published with their parents: the children of the last row with a
+key replace all those of the rows that are replaced, and if no row had the field the
+error has type empty_replace, unless allow_empty is true. A row that is
 rejected, ignored or older has no children written, and the children of a row that
 is deleted are deleted.
 

@@ -39,6 +39,9 @@ func (s Tables) Run(t *testing.T) {
 		"children of children": childrenOfChildren, "children evolve": childrenEvolve, "children are rejected": childrenAreRejected, "figures of children": figuresOfChildren,
 		"children by foreign key": childrenByForeignKey, "children of equal keys": childrenOfEqualKeys, "children of coarser keys": childrenOfCoarserKeys, "lists of parents": listsOfParents,
 		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfKeptOut, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
+		"children are replaced": childrenAreReplaced, "children are replaced without keys": childrenAreReplacedWithoutKeys, "children move in replace": childrenMoveInReplace, "children of rounds": childrenOfRounds,
+		"children within bounds": childrenWithinBounds, "children that are newer": childrenThatAreNewer, "children of replace are refused": childrenOfReplaceAreRefused, "children replaced as if": childrenReplacedAsIf,
+		"words of replaced children": wordsOfReplacedChildren,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

@@ -68,27 +68,32 @@ func TestChildrenDroppedBetweenRuns(t *testing.T) {
 	w.completes(steps, nil)
 }
 
-// TestDeleteMissingWithChildren: a sink of a call that mirrors its source deletes what was not read with its children, once all is read.
-func TestDeleteMissingWithChildren(t *testing.T) {
+// TestMirrorsWithChildren: a sink of a call that mirrors its source deletes what was not read with its children, once all is read.
+func TestMirrorsWithChildren(t *testing.T) {
 	t.Parallel()
-	r := newRefreshed(t)
-	r.db.Exec(t, "CREATE TABLE parts (thing bigint REFERENCES things (id), part bigint, PRIMARY KEY (thing, part))")
-	const mirrors = "tool: postgres, auth: pg, table: things, key: id, mode: upsert, delete_missing: true, max_delete: 0.7, " +
-		"fields: {parts: \"{{ [{'part': 1}, {'part': row.id}] }}\"}, children: {parts: {table: parts, key: [thing, part], with: {thing: id}}}"
-	workload := map[string]any{"shelf": r.URL}
-	parts := func() any {
-		return r.world.rows(r.db, "SELECT array_to_string(array_agg(thing || '/' || part ORDER BY thing, part), ' ') AS all FROM parts")[0].(map[string]any)["all"]
+	for _, mode := range []string{"mode: upsert, delete_missing: true, max_delete: 0.7", "mode: replace"} {
+		t.Run(mode[:12], func(t *testing.T) {
+			t.Parallel()
+			r := newRefreshed(t)
+			r.db.Exec(t, "CREATE TABLE parts (thing bigint REFERENCES things (id), part bigint, PRIMARY KEY (thing, part))")
+			mirrors := "tool: postgres, auth: pg, table: things, key: id, " + mode + ", " +
+				"fields: {parts: \"{{ [{'part': 1}, {'part': row.id}] }}\"}, children: {parts: {table: parts, key: [thing, part], with: {thing: id}}}"
+			workload := map[string]any{"shelf": r.URL}
+			parts := func() any {
+				return r.world.rows(r.db, "SELECT array_to_string(array_agg(thing || '/' || part ORDER BY thing, part), ' ') AS all FROM parts")[0].(map[string]any)["all"]
+			}
+			r.setRows("a", map[int]string{2: "two", 3: "three", 4: "four"})
+			r.ends("completed", refreshing("", mirrors), workload)
+			require.Equal(t, "2/1 2/2 3/1 3/3 4/1 4/4", parts())
+			r.setRows("a", map[int]string{3: "drei"})
+			result := r.ends("completed", refreshing("", mirrors), workload)
+			require.Equal(t, map[int]string{3: "drei"}, r.table())
+			require.Equal(t, "3/1 3/3", parts())
+			deleted := map[string]int64{}
+			for _, table := range result.Rows.Tables {
+				deleted[table.Table] = table.Deleted
+			}
+			require.Equal(t, map[string]int64{"things": 2, "parts": 4}, deleted)
+		})
 	}
-	r.setRows("a", map[int]string{2: "two", 3: "three", 4: "four"})
-	r.ends("completed", refreshing("", mirrors), workload)
-	require.Equal(t, "2/1 2/2 3/1 3/3 4/1 4/4", parts())
-	r.setRows("a", map[int]string{3: "drei"})
-	result := r.ends("completed", refreshing("", mirrors), workload)
-	require.Equal(t, map[int]string{3: "drei"}, r.table())
-	require.Equal(t, "3/1 3/3", parts())
-	deleted := map[string]int64{}
-	for _, table := range result.Rows.Tables {
-		deleted[table.Table] = table.Deleted
-	}
-	require.Equal(t, map[string]int64{"things": 2, "parts": 4}, deleted)
 }

@@ -295,7 +295,7 @@ func TestDeleteMissingNeedsAFullRead(t *testing.T) {
 	require.Equal(t, left, r.table())
 }
 
-// TestReplaceSurvivesKills: whatever a worker has staged when it is killed is published once, with the rest.
+// TestReplaceSurvivesKills: whatever a worker has staged when it is killed, with what is below it, is published once, with the rest.
 func TestReplaceSurvivesKills(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -312,6 +312,8 @@ func TestReplaceSurvivesKills(t *testing.T) {
 		shards = append(shards, shard)
 	}
 	r.db.Exec(t, "INSERT INTO things VALUES (1000, 'z', 'of before')")
+	r.db.Exec(t, "CREATE TABLE parts (thing bigint, part bigint)")
+	r.db.Exec(t, "INSERT INTO parts VALUES (1000, 1)")
 	process := make(chan *testworker.Process, 1)
 	process <- r.spawn()
 	killed := make(chan struct{}, 2)
@@ -323,16 +325,19 @@ func TestReplaceSurvivesKills(t *testing.T) {
 		}
 	}
 	playbook := refreshing(`loop: {collection: "{{ shards }}", element: shard, mode: parallel, max_concurrency: 3, batch: 4}`,
-		"tool: postgres, auth: pg, table: things, mode: replace")
+		"tool: postgres, auth: pg, table: things, mode: replace, fields: {parts: \"{{ [{'part': 1}, {'part': 2}] }}\"}, children: {parts: {table: parts, with: {thing: id}}}")
 	run := r.start(playbook, map[string]any{"shelf": r.URL, "shards": shards})
 	for range 2 {
 		testenv.Receive(t, killed, "the request at which the worker is killed")
 		require.Equal(t, map[int]string{1000: "of before"}, r.table())
+		require.Len(t, r.db.Query(t, "SELECT 1 FROM parts"), 1)
 		process <- r.spawn()
 	}
 	result := r.endsAs(run, "completed")
 	require.Empty(t, result.Warnings)
 	require.Equal(t, want, r.table())
 	require.Len(t, r.db.Query(t, "SELECT 1 FROM things"), len(want))
+	require.Len(t, r.db.Query(t, "SELECT thing FROM parts JOIN things ON thing = id GROUP BY thing HAVING count(*) = 2 AND sum(part) = 3"), len(want))
+	require.Len(t, r.db.Query(t, "SELECT 1 FROM parts"), 2*len(want))
 	require.Zero(t, r.leftBeside())
 }

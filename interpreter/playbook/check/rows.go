@@ -115,7 +115,7 @@ func checkChildren(c *checker) {
 		}
 		if checkChildrenFit(c, writes, children) {
 			mode, _ := writes.Mode()
-			parent := &parentTable{key: literalTexts(writes.Field("key")), upserts: mode == "upsert", ignores: mode == modeIgnore, tables: literalTexts(writes.Field("table"))}
+			parent := &parentTable{key: literalTexts(writes.Field("key")), upserts: mode == "upsert", replaces: mode == playbook.ModeReplace, ignores: mode == modeIgnore, tables: literalTexts(writes.Field("table"))}
 			checkChildTables(c, parent, playbook.FieldChildren, children)
 		}
 	}
@@ -133,8 +133,8 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 		why = "a statement, which writes no rows; use table"
 	case mode == modeIgnore && writes.Field("key") == nil:
 		why = "mode insert_or_ignore without key, by which the sink finds out which rows were ignored, whose children are not written"
-	case mode == playbook.ModeReplace:
-		why = "mode replace; use mode upsert with delete_missing: true"
+	case mode == playbook.ModeReplace && writes.Field("replace_where") != nil && writes.Field("key") == nil:
+		why = "replace_where without key, because only children of the rows that are replaced are replaced too"
 	default:
 		return true
 	}
@@ -144,10 +144,11 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 
 // parentTable is the table whose rows contain the lists.
 type parentTable struct {
-	key     []string
-	upserts bool
-	ignores bool
-	tables  []string // tables that the sink writes so far
+	key      []string
+	upserts  bool
+	replaces bool
+	ignores  bool
+	tables   []string // tables that the sink writes so far
 }
 
 // checkChildTables checks the tables in a map from fields with lists; path is the place of the map.
@@ -175,6 +176,9 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 		if below == nil || below.Kind != playbook.MapNode {
 			continue
 		}
+		if parent.replaces && len(key) == 0 {
+			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", by which mode replace finds its own children", own)
+		}
 		if parent.ignores && len(key) == 0 {
 			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", by which the sink finds out which of its rows were ignored, whose children are not written", own)
 		}
@@ -183,7 +187,7 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 				c.Errorf(table.Get("key").Pos, codeChildTables, "the key of %s lacks %q, by which its own children are found when their parent is gone", own, column)
 			}
 		}
-		nested := &parentTable{key: key, upserts: parent.upserts, ignores: parent.ignores, tables: parent.tables}
+		nested := &parentTable{key: key, upserts: parent.upserts, replaces: parent.replaces, ignores: parent.ignores, tables: parent.tables}
 		checkChildTables(c, nested, own+"."+playbook.FieldChildren, below)
 		parent.tables = nested.tables
 	}
@@ -211,7 +215,7 @@ func checkWith(c *checker, parent *parentTable, path string, with *playbook.Node
 		}
 	}
 	for _, key := range parent.key {
-		if parent.upserts && !slices.Contains(given, key) {
+		if (parent.upserts || parent.replaces) && !slices.Contains(given, key) {
 			hint := ""
 			if near := expression.Suggest(key, given); near != "" {
 				hint = `; did you mean "` + key + `" instead of "` + near + `"?`
