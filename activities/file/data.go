@@ -61,6 +61,7 @@ type dataFile struct {
 	folder string // of a file, "" in a bucket
 	hash   hash.Hash
 	bytes  int64
+	table  *format.ParquetWriter // nil for other formats
 	file   manifestFile
 }
 
@@ -81,6 +82,12 @@ func (w *objectWrite) createFile(ctx context.Context, name string) (*dataFile, e
 	if f.to, err = w.bucket.NewWriter(ctx, path.Join(w.key, f.file.Path), options); err != nil {
 		f.cancel()
 		return nil, w.storeError("write", err)
+	}
+	if w.format == format.Parquet {
+		if f.table, err = format.NewParquetWriter(f, w.table); err != nil {
+			f.abortFile()
+			return nil, w.formatError(err)
+		}
 	}
 	return f, nil
 }
@@ -111,6 +118,9 @@ func (f *dataFile) addRecord(record stagedRecord) error {
 	if err != nil {
 		return err
 	}
+	if f.table != nil {
+		return f.table.WriteRows(rows)
+	}
 	text, err := formatRows(rows, f.of.columns, withHeader, f.of.cellOf())
 	if err == nil {
 		_, err = f.Write(text)
@@ -134,6 +144,12 @@ func decodeLines(content []byte) (rows []any, err error) {
 // endFile ends the object, which is there then.
 func (f *dataFile) endFile() (manifestFile, error) {
 	defer f.cancel()
+	if f.table != nil {
+		if err := f.table.Close(); err != nil {
+			f.abortFile()
+			return manifestFile{}, f.of.formatError(err)
+		}
+	}
 	if err := f.to.Close(); err != nil {
 		return manifestFile{}, f.of.storeError("write", err)
 	}

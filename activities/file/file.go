@@ -63,7 +63,7 @@ func New(res tool.Resources) *Tool {
 func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "file",
-		Summary: "Reads a file; as a sink, writes rows as JSON Lines or CSV.",
+		Summary: "Reads a file; as a sink, writes rows as JSON Lines, CSV or Parquet.",
 		Doc: `Paths are relative to the worker's directory and cannot leave it; .. is refused. A
 value in path is a single name, as in a url: in out/{{ name }}.csv, a slash in the
 name becomes %2F and a percent sign %25. A value that is empty, nil, . or .. is a final
@@ -109,8 +109,21 @@ publishes nothing, and overwrite needs that all was read. A single write is a fi
 a manifest at once, as is each write of a step with incremental, or to a path that
 differs between pages or elements. What no manifest names has no rows, and is removed
 after 7 days. Of two writers one follows the other, and neither loses rows. A store has
-to refuse If-None-Match: *, or the write is a final error.`,
-		Fields: append(ownFields(), format.Fields("by the file's name", "The format; a sink writes jsonl or csv.", format.Formulas)...),
+to refuse If-None-Match: *, or the write is a final error.
+
+Parquet is written like that everywhere: without auth, path is a folder in the worker's
+directory. Files have row groups of 50,000 rows at most, compressed with Snappy. The
+columns and their types are those of the files that stay, and those that columns gives;
+if there are neither, they follow from the first 50,000 rows: bigint, double precision
+(only if no digit is lost), boolean, json for lists and maps, else text. A column that is
+nil in all rows is left out, unless columns gives its type. columns as a map gives types:
+bigint, integer, smallint, double precision, numeric(p, s), boolean, text, varchar(n),
+json (as text), timestamptz, timestamp, date and bytea, each also not null. It may add
+columns to the files that are there, but not change their types. A value that its column
+does not hold exactly is a final error that names row and column: nothing is rounded or
+cut, a time with a zone is not a timestamp, and one without is not a timestamptz. Texts
+that are plain numbers, as CSV has them, are read as numbers.`,
+		Fields: append(ownFields(), format.Fields("by the file's name", "The format; a sink writes jsonl, csv or parquet.", format.Formulas)...),
 		Writes: true,
 		Example: `step: report
 tool: file
@@ -125,7 +138,7 @@ func ownFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
 		{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
-		{Name: "columns", Kind: playbook.KindList, Doc: "The columns of a new CSV file, in order."},
+		{Name: fieldColumns, Kind: playbook.KindColumns, Enum: format.ColumnTypes, Doc: "The columns of a new CSV file or of Parquet, in order; for Parquet also a map from names to types, such as {id: bigint, total: \"numeric(12, 2)\"}."},
 		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
 		{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
 	}
@@ -270,21 +283,16 @@ func localPath(in interpreter.ToolInput) (string, error) {
 
 // writeTarget is the path and the format of a write.
 func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error) {
-	accepted := []string{format.JSONL, format.CSV}
 	if path, err = localPath(in); err != nil {
 		return "", "", err
 	}
 	if _, err := format.OfSink(in); err != nil {
 		return "", "", err
 	}
-	if as, err = tool.Choice(in, "format", "", accepted...); err != nil || as != "" {
-		return path, as, err
+	if as, err = format.SinkFormat(in); err == nil && as == "" {
+		err = noFormat(in, path, format.WrittenFormats)
 	}
-	as, packed := format.ByName(path)
-	if packed || !slices.Contains(accepted, as) {
-		return "", "", noFormat(in, path, accepted)
-	}
-	return path, as, nil
+	return path, as, err
 }
 
 // noFormat is the error of a name that does not say its format.

@@ -106,7 +106,7 @@ func TestFileConforms(t *testing.T) {
 			fails("link to the outside", "link.txt", "permission", "read link.txt: path escapes"),
 			fails("folder", "folder.json", "", "read folder.json: it is not a file"),
 			fails("pipe", "pipe.txt", "", "read pipe.txt: it is not a file"),
-			fails("no format", "rows.bin", "", "set format to json, jsonl, csv, xml or text"),
+			fails("no format", "rows.bin", "", "set format to json, jsonl, csv, xml, parquet or text"),
 			fails("bad line", "bad.jsonl", "", "read bad.jsonl as jsonl: line 2"),
 			fails("column twice", "twice.csv", "", `the column "a" occurs twice`),
 			fails("torn", "torn.json.gz", "", "read torn.json.gz: it cannot be unpacked: unexpected EOF"),
@@ -118,7 +118,7 @@ func TestFileConforms(t *testing.T) {
 				Name: "a bomb", Input: fileInput(map[string]any{"path": "bomb.json.gz"}),
 				Kind: "payload_too_large", Class: "final", Says: "larger than the limit of 1000 bytes",
 			},
-			sinkFails("write packed", "x.jsonl.gz", 1, "set format to jsonl or csv"),
+			sinkFails("write packed", "x.jsonl.gz", 1, "set format to jsonl, csv or parquet"),
 			{
 				Name: "write as CSV is read", AsSink: true, Kind: "tool", Class: "final", Says: "csv.delimiter applies only when reading; a sink has only csv.formulas",
 				Input: fileInput(map[string]any{"path": "x.csv", "csv": map[string]any{"delimiter": ";"}}),
@@ -128,9 +128,9 @@ func TestFileConforms(t *testing.T) {
 				Kind: "payload_too_large", Class: "final", Says: "larger than the limit of 1000 bytes",
 			},
 			sinkFails("write outside", "../x.jsonl", 1, "under the worker's directory"),
-			sinkFails("write text", "x.txt", 1, "set format to jsonl or csv"),
+			sinkFails("write text", "x.txt", 1, "set format to jsonl, csv or parquet"),
 			sinkFails("row that is no map", "x.csv", []any{1}, "row 0 is a"),
-			sinkFails("write to a folder", "folder.json", []any{}, "set format to jsonl or csv"),
+			sinkFails("write to a folder", "folder.json", []any{}, "set format to jsonl, csv or parquet"),
 		},
 		Write: &tooltest.WriteCase{
 			Input: func(t *testing.T) interpreter.ToolInput {

@@ -19,9 +19,12 @@ import (
 // Without it, a journal outgrows its file.
 const maxIdleNotes = 8 << 20
 
-// Notes reports whether a write is noted: each is in the worker's directory. A manifest has room for the place of a transfer, which is
+// Notes reports whether a write is noted: each is in a file that is appended to. A manifest has room for the place of a transfer, which is
 // small, and not for all that a call has collected.
-func (t *Tool) Notes(in interpreter.ToolInput) bool { return in.Auth == "" }
+func (t *Tool) Notes(in interpreter.ToolInput) bool {
+	_, as, err := t.writeTarget(in)
+	return err == nil && !intoObjects(in, as)
+}
 
 // Recall gives the notes of a call.
 func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
@@ -29,7 +32,7 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	if err != nil {
 		return nil, err
 	}
-	if in.Auth != "" {
+	if intoObjects(in, as) {
 		return t.recallRemote(ctx, in, path)
 	}
 	to, err := t.openPlace(in, path, "write", false)

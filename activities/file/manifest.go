@@ -30,14 +30,16 @@ const manifestFolder = "_manifest"
 // manifest says which objects have the rows of a path. Each write that changes them makes the next one; one that was written never
 // changes. A reader of the last one sees all rows of a write or none.
 type manifest struct {
-	Number  int            `json:"number"` // from 1; 0 is that of a path without one
-	Format  string         `json:"format"`
-	Columns []string       `json:"columns,omitempty"` // of CSV
-	Rows    int64          `json:"rows"`
-	Bytes   int64          `json:"bytes"`
-	Files   []manifestFile `json:"files"`
-	Run     string         `json:"run,omitempty"`
-	At      time.Time      `json:"written_at"`
+	Number  int      `json:"number"` // from 1; 0 is that of a path without one
+	Format  string   `json:"format"`
+	Columns []string `json:"columns,omitempty"` // of CSV and Parquet
+	// Types are those of the columns of Parquet.
+	Types map[string]string `json:"types,omitempty"`
+	Rows  int64             `json:"rows"`
+	Bytes int64             `json:"bytes"`
+	Files []manifestFile    `json:"files"`
+	Run   string            `json:"run,omitempty"`
+	At    time.Time         `json:"written_at"`
 	// Writes are those of the last days, by which one that is repeated is known.
 	Writes []manifestWrite `json:"writes,omitempty"`
 	// Notes are the last of each call that notes how it continues, such as a transfer, of the last days.
@@ -243,7 +245,7 @@ func (m manifest) noteOf(call string) (manifestNote, bool) {
 
 // follow is the manifest after a write: with its files, and without those before if the write replaces them.
 func (m manifest) follow(w *objectWrite, files []manifestFile, now time.Time) manifest {
-	next := manifest{Number: m.Number + 1, Format: w.format, Columns: w.columns, Run: w.run, At: now, Files: slices.Clone(m.Files)}
+	next := manifest{Number: m.Number + 1, Format: w.format, Columns: w.columns, Types: w.columnTypes(), Run: w.run, At: now, Files: slices.Clone(m.Files)}
 	recent := func(at time.Time) bool { return now.Sub(at) < leftoverAge }
 	next.Replaced = lists.Filter(m.Replaced, func(file replacedFile) bool { return recent(file.At) })
 	if w.overwrite {

@@ -32,9 +32,11 @@ type objectWrite struct {
 	format    string
 	options   format.WriteOptions
 	overwrite bool
-	named     []string // the columns of the author
-	columns   []string // those of the content
-	content   []byte   // nil before it is made
+	named     []string               // the columns of the author
+	typed     []format.ParquetColumn // those whose types the author gives
+	columns   []string               // those of the content
+	table     []format.ParquetColumn // the same, of Parquet
+	content   []byte                 // nil before it is made
 	rows      []any
 	run       string
 	page      int
@@ -45,6 +47,11 @@ type objectWrite struct {
 	targetSize int64
 	allowEmpty bool
 	published  *publishedStage // what the manifest is to say of them
+}
+
+// intoObjects reports whether each write is an object of its own: below a connection, and where the rows of a file cannot be appended to.
+func intoObjects(in interpreter.ToolInput, as string) bool {
+	return in.Auth != "" || as == format.Parquet
 }
 
 // partPrefix begins the names of objects that writes make.
@@ -164,14 +171,8 @@ func (w *objectWrite) writeRows(ctx context.Context, last manifest) ([]manifestF
 	if err := w.checkFormat(last); err != nil {
 		return nil, err
 	}
-	columns := w.named
-	if !w.overwrite && last.Columns != nil {
-		columns = last.Columns
-	}
-	if w.content == nil || !slices.Equal(columns, w.columns) {
-		if err := w.makeContent(columns); err != nil {
-			return nil, tool.Errorf("write %s as %s: %w", w.path, w.format, err)
-		}
+	if err := w.makeContent(last); err != nil {
+		return nil, w.formatError(err)
 	}
 	if len(w.rows) == 0 {
 		return nil, nil
@@ -197,17 +198,23 @@ func (w *objectWrite) checkFormat(last manifest) error {
 	return nil
 }
 
-// makeContent makes the bytes of the rows.
-func (w *objectWrite) makeContent(columns []string) (err error) {
-	if w.format == format.JSONL {
+// makeContent makes the bytes of the rows as they are to follow those of a manifest.
+func (w *objectWrite) makeContent(last manifest) (err error) {
+	columns := w.columns
+	switch {
+	case w.format == format.Parquet:
+		return w.makeParquet(last)
+	case w.format == format.CSV:
+		columns = w.columnsFor(last, func() []string { return columnsOf(w.rows) })
+	}
+	if w.content != nil && slices.Equal(columns, w.columns) {
+		return nil
+	}
+	if w.columns = columns; w.format == format.CSV {
+		w.content, err = formatRows(w.rows, columns, true, w.cellOf())
+	} else {
 		w.content, err = formatLines(w.rows)
-		return err
 	}
-	if columns == nil {
-		columns = columnsOf(w.rows)
-	}
-	w.columns = columns
-	w.content, err = formatRows(w.rows, columns, true, w.cellOf())
 	return err
 }
 

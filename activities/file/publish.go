@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // publishedStage is what of a call or loop was published, in manifests of the next weeks.
@@ -130,7 +132,9 @@ func (w *objectWrite) publishRecords(ctx context.Context, last manifest, from in
 	if rows == 0 && !w.overwrite && w.Note == nil {
 		return false, 0, w.checkKept(ctx)
 	}
-	w.columns = w.columnsFor(last, chosen)
+	if err := w.settleColumns(last, chosen); err != nil {
+		return false, 0, w.formatError(err)
+	}
 	files, err := w.mergeRecords(ctx, chosen)
 	if err != nil {
 		return false, 0, err
@@ -230,30 +234,49 @@ func (p *stagedPart) addRecord(record stagedRecord, where string) error {
 	return nil
 }
 
+// settleColumns decides which columns the files of records have.
+func (w *objectWrite) settleColumns(last manifest, records []stagedRecord) error {
+	switch w.format {
+	case format.Parquet:
+		kinds, rows := lists.Map(records, func(record stagedRecord) map[string]format.CellKind { return record.Kinds }), 0
+		return w.settleTable(last, kinds, func(i int) bool {
+			rows += records[i].Rows
+			return rows >= format.RowsOfGroup
+		})
+	case format.CSV:
+		w.columns = w.columnsFor(last, func() []string {
+			all := map[string]bool{}
+			for _, record := range records {
+				for _, name := range record.Columns {
+					all[name] = true
+				}
+			}
+			return slices.Sorted(maps.Keys(all))
+		})
+	}
+	return nil
+}
+
 // columnsFor are the columns of CSV: those of the manifest before, of the author, or all that the rows have.
-func (w *objectWrite) columnsFor(last manifest, records []stagedRecord) []string {
+func (w *objectWrite) columnsFor(last manifest, ofRows func() []string) []string {
 	switch {
-	case w.format != format.CSV:
-		return nil
 	case !w.overwrite && last.Columns != nil:
 		return last.Columns
 	case w.named != nil:
 		return w.named
 	}
-	all := map[string]bool{}
-	for _, record := range records {
-		for _, name := range record.Columns {
-			all[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
+	return ofRows()
 }
 
 // mergeRecords writes the rows of records into files of about the target size. Their names are those of no other attempt, so that none changes what a
 // manifest names.
 func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) (files []manifestFile, err error) {
 	var into *dataFile
-	for _, record := range records {
+	before := 0
+	for i, record := range records {
+		if i > 0 {
+			before += records[i-1].Rows
+		}
 		if record.Rows == 0 {
 			continue
 		}
@@ -269,7 +292,7 @@ func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) 
 		}
 		if err := into.addRecord(record); err != nil {
 			into.abortFile()
-			return nil, w.formatError(fmt.Errorf("%s: %w", record.placeText(), err))
+			return nil, w.formatError(record.placeError(err, before))
 		}
 		if into.written() >= w.targetSize {
 			file, err := into.endFile()
@@ -296,6 +319,14 @@ func (r stagedRecord) placeText() string {
 		where += fmt.Sprintf(" of iteration %d", *r.Part)
 	}
 	return where
+}
+
+// placeError is an error of a row with its place: the page, or in a transfer, which has none, the number of the row. So many rows are before the record.
+func (r stagedRecord) placeError(err error, before int) error {
+	if misfit, one := errors.AsType[*format.MisfitError](err); one && r.Page == 0 {
+		return fmt.Errorf("row %d of all, column %q: %s", before+misfit.Row+1, misfit.Column, misfit.Reason)
+	}
+	return fmt.Errorf("%s: %w", r.placeText(), err)
 }
 
 // readRows reads the rows of a record.

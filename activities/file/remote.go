@@ -37,22 +37,11 @@ type remote struct {
 // remoteSchemes are those that a connection may have.
 var remoteSchemes = []string{"file", "s3", "gs", "azblob"}
 
-// openRemote finds a path below the connection that auth names. Nothing is read yet.
+// openRemote finds a path below the connection that auth names, or without one in the worker's directory. Nothing is read yet.
 func (t *Tool) openRemote(ctx context.Context, in interpreter.ToolInput, local string) (*remote, error) {
-	raw, err := t.res.URLConnection(ctx, in.Auth, "file", false)
+	at, err := t.locationOf(ctx, in)
 	if err != nil {
 		return nil, err
-	}
-	address, err := t.addressOf(in.Auth, raw)
-	if err != nil {
-		return nil, err
-	}
-	at, err := bucket.Parse(address, fmt.Sprintf("connection %q", in.Auth), nil)
-	if err != nil {
-		return nil, tool.ConfigErrorf("%w", err)
-	}
-	if scheme, _, _ := strings.Cut(at.Target, ":"); !slices.Contains(remoteSchemes, scheme) {
-		return nil, tool.ConfigErrorf("connection %q is not the address of files: it must begin with file://, s3://, gs:// or azblob://", in.Auth)
 	}
 	opened, err := t.openBucket(ctx, at)
 	if err != nil {
@@ -66,6 +55,34 @@ func (t *Tool) openRemote(ctx context.Context, in interpreter.ToolInput, local s
 		return nil, tool.ConfigErrorf("step %q: path is %q; it must not have control characters", in.Step, local)
 	}
 	return r, t.fenceFolder(in, r)
+}
+
+// locationOf is the location that paths are below.
+func (t *Tool) locationOf(ctx context.Context, in interpreter.ToolInput) (at bucket.Location, err error) {
+	if in.Auth == "" {
+		whole, err := filepath.Abs(t.res.Directory)
+		if err != nil {
+			return at, tool.ConfigErrorf("step %q: the worker's directory cannot be opened: %w", in.Step, err)
+		}
+		at, err = bucket.Parse((&url.URL{Scheme: "file", Path: filepath.ToSlash(whole)}).String(), "the worker's directory", nil)
+		at.Name = at.What
+		return at, err
+	}
+	raw, err := t.res.URLConnection(ctx, in.Auth, "file", false)
+	if err != nil {
+		return at, err
+	}
+	address, err := t.addressOf(in.Auth, raw)
+	if err != nil {
+		return at, err
+	}
+	if at, err = bucket.Parse(address, fmt.Sprintf("connection %q", in.Auth), nil); err != nil {
+		return at, tool.ConfigErrorf("%w", err)
+	}
+	if scheme, _, _ := strings.Cut(at.Target, ":"); !slices.Contains(remoteSchemes, scheme) {
+		return at, tool.ConfigErrorf("connection %q is not the address of files: it must begin with file://, s3://, gs:// or azblob://", in.Auth)
+	}
+	return at, nil
 }
 
 // addressOf is the address of a connection. file:NAME is a folder below the worker's directory, which is made; another one has to exist, as it

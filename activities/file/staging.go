@@ -32,17 +32,19 @@ const (
 
 // stagedRecord is a write that was staged: the first line of an object, before its rows as JSON Lines.
 type stagedRecord struct {
-	Operation   string        `json:"operation,omitempty"`
-	Fingerprint string        `json:"fingerprint,omitempty"`
-	Part        *int          `json:"part,omitempty"` // the iteration, nil without a loop
-	Round       int           `json:"round,omitempty"`
-	Lap         string        `json:"lap,omitempty"`
-	Settles     bool          `json:"settles,omitempty"` // it has no rows, and drops those of rounds before
-	Page        int           `json:"page,omitempty"`
-	Rows        int           `json:"rows"`
-	Bytes       int64         `json:"bytes"` // of the rows
-	Columns     []string      `json:"columns,omitempty"`
-	Note        *manifestNote `json:"note,omitempty"`
+	Operation   string   `json:"operation,omitempty"`
+	Fingerprint string   `json:"fingerprint,omitempty"`
+	Part        *int     `json:"part,omitempty"` // the iteration, nil without a loop
+	Round       int      `json:"round,omitempty"`
+	Lap         string   `json:"lap,omitempty"`
+	Settles     bool     `json:"settles,omitempty"` // it has no rows, and drops those of rounds before
+	Page        int      `json:"page,omitempty"`
+	Rows        int      `json:"rows"`
+	Bytes       int64    `json:"bytes"` // of the rows
+	Columns     []string `json:"columns,omitempty"`
+	// Kinds are what the values of each column have in common, for Parquet.
+	Kinds map[string]format.CellKind `json:"kinds,omitempty"`
+	Note  *manifestNote              `json:"note,omitempty"`
 
 	number  int
 	content []byte // of the rows, nil where they have to be read
@@ -142,14 +144,8 @@ func (w *objectWrite) stagedResult(rows int) interpreter.ToolResult {
 
 // makeRecord makes the object of a record.
 func (w *objectWrite) makeRecord() (content []byte, note *manifestNote, err error) {
-	if w.format == format.CSV { // each row is a map, of columns that the author names
-		columns := w.named
-		if columns == nil {
-			columns = columnsOf(w.rows)
-		}
-		if _, err := formatRows(w.rows, columns, true, asItIs); err != nil {
-			return nil, nil, w.formatError(err)
-		}
+	if err := w.checkRows(); err != nil {
+		return nil, nil, w.formatError(err)
 	}
 	lines, err := formatLines(w.rows)
 	if err != nil {
@@ -158,11 +154,31 @@ func (w *objectWrite) makeRecord() (content []byte, note *manifestNote, err erro
 	if w.Note != nil {
 		note = &manifestNote{Call: w.Note.Call, Written: w.Note.Written, Continuation: w.Note.Continuation, At: time.Now().UTC()}
 	}
+	var kinds map[string]format.CellKind
+	if w.format == format.Parquet {
+		kinds = format.KindsOf(w.rows)
+	}
 	head, err := json.Marshal(stagedRecord{
-		Operation: w.Operation, Fingerprint: w.Fingerprint, Part: w.staging.Part, Round: w.staging.Round, Lap: w.staging.Lap,
+		Kinds: kinds, Operation: w.Operation, Fingerprint: w.Fingerprint, Part: w.staging.Part, Round: w.staging.Round, Lap: w.staging.Lap,
 		Settles: w.staging.Do == interpreter.StagingSettle, Page: w.page, Rows: len(w.rows), Bytes: int64(len(lines)), Columns: columnsOf(w.rows), Note: note,
 	})
 	return append(append(head, '\n'), lines...), note, err
+}
+
+// checkRows finds before rows are staged what publishing would fail for, as far as the author says what they are.
+func (w *objectWrite) checkRows() error {
+	switch w.format {
+	case format.CSV: // each row is a map, of columns that the author names
+		columns := w.named
+		if columns == nil {
+			columns = columnsOf(w.rows)
+		}
+		_, err := formatRows(w.rows, columns, true, asItIs)
+		return err
+	case format.Parquet:
+		return w.checkTyped()
+	}
+	return nil
 }
 
 func (w *objectWrite) formatError(err error) error {

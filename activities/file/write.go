@@ -33,7 +33,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	columns, err := tool.TextList(in, "columns")
+	columns, typed, err := readColumns(in, as)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -45,9 +45,9 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		return interpreter.ToolResult{}, err
 	}
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
-	if in.Auth != "" {
+	if intoObjects(in, as) {
 		w := &objectWrite{
-			format: as, options: options, overwrite: mode == "overwrite", named: columns, rows: in.Rows(), run: in.RunID, page: in.Page,
+			format: as, options: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.Rows(), run: in.RunID, page: in.Page,
 			LedgerRecord: record, staging: in.Staging,
 		}
 		if err := w.readPublishing(in); err != nil {
@@ -60,7 +60,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	for _, name := range []string{fieldTargetSize, playbook.FieldAllowEmpty} {
 		if in.Fields[name].Data != nil {
-			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s applies to files below a connection; add auth, or remove it", in.Step, name)
+			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s applies to files below a connection and to Parquet; add auth, or remove it", in.Step, name)
 		}
 	}
 	to, err := t.openPlace(in, path, "write", true)

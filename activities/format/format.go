@@ -22,6 +22,8 @@ const (
 	CSV   = "csv"
 	XML   = "xml"
 	Text  = "text"
+	// Parquet is a format of columns, which a file has to be read from its end for.
+	Parquet = "parquet"
 	// Unpacked is the format of decompressed bytes whose name and content type say nothing
 	// about it: JSON, JSON Lines or text.
 	Unpacked = ""
@@ -38,7 +40,7 @@ const (
 )
 
 // All are the formats that can be read.
-var All = []string{JSON, JSONL, CSV, XML, Text}
+var All = []string{JSON, JSONL, CSV, XML, Parquet, Text}
 
 // Fields are the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
 func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
@@ -177,6 +179,25 @@ func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
 	return o, nil
 }
 
+// WrittenFormats are the formats that a sink writes.
+var WrittenFormats = []string{JSONL, CSV, Parquet}
+
+// SinkFormat is the format that a sink writes: the one that the author says, else that of the name in path; "" where neither says one.
+func SinkFormat(in interpreter.ToolInput) (as string, err error) {
+	if as, err = tool.Choice(in, fieldFormat, "", WrittenFormats...); err != nil || as != "" {
+		return as, err
+	}
+	path, err := tool.TextField(in, playbook.FieldPath)
+	if err != nil {
+		return "", err
+	}
+	as, packed := ByName(path)
+	if packed || !slices.Contains(WrittenFormats, as) {
+		return "", nil
+	}
+	return as, nil
+}
+
 // packedNames are the endings of the names of packed files.
 var packedNames = []string{".gz", ".gzip", ".zst", ".zstd", ".zip"}
 
@@ -196,6 +217,8 @@ func ByName(name string) (format string, packed bool) {
 		return CSV, packed
 	case ".xml":
 		return XML, packed
+	case ".parquet":
+		return Parquet, packed
 	case ".txt", ".text", ".md":
 		return Text, packed
 	}

@@ -44,6 +44,8 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 			return nil, err
 		}
 		return xmlValue(content, o.Lists)
+	case Parquet:
+		return nil, errors.New("Parquet can be written, and cannot be read yet")
 	case Unpacked:
 		return sniffValue(ctx, content, what, most)
 	}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
 	"reprise/activities/file"
+	"reprise/internal/test/parquetfile"
 	"reprise/interpreter"
 )
 
@@ -130,6 +132,50 @@ func TestObjectsHaveRowsOnce(t *testing.T) {
 	}
 }
 
+// TestParquetHasRowsOnce: the same as Parquet, in the worker's directory too, with types for the texts of CSV. A value that its column does not hold
+// has its line, and publishes nothing.
+func TestParquetHasRowsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	content := orders(1, 25, "a")
+	w.put("orders.csv", content)
+	manifests := func(key string) []string {
+		found, err := filepath.Glob(filepath.Join(w.dir, key, "_manifest", "0000000[1-9].json"))
+		require.NoError(t, err)
+		return found
+	}
+	fields := func(path string, columns map[string]any) map[string]any {
+		return map[string]any{
+			"from": map[string]any{"tool": "file", "path": "orders.csv"}, "batch": 10,
+			"to": map[string]any{"tool": "file", "path": path, "format": "parquet", "mode": "overwrite", "columns": columns},
+		}
+	}
+	for at := range 7 {
+		for _, before := range []bool{true, false} {
+			key := fmt.Sprint(at, before)
+			w.moveKilled(t, key, fields(key, map[string]any{"id": "integer not null"}), at, before)
+			parts, err := filepath.Glob(filepath.Join(w.dir, key, "part-*.parquet"))
+			require.NoError(t, err)
+			require.Len(t, parts, 1, key)
+			part, err := os.ReadFile(parts[0])
+			require.NoError(t, err)
+			found, err := parquetfile.Read(part)
+			require.NoError(t, err)
+			want := parsed(t, content)
+			require.Len(t, found.Rows, len(want))
+			for i, row := range found.Rows {
+				id, err := strconv.Atoi(want[i][0])
+				require.NoError(t, err)
+				require.Equal(t, map[string]any{"id": id, "name": want[i][1], "note": want[i][2]}, row)
+			}
+		}
+	}
+	w.files = file.New(w.res)
+	_, err := w.move("bad", "file", fields("bad", map[string]any{"name": "varchar(1)"}))
+	require.ErrorContains(t, err, `row 1 (line 2) of orders.csv: write bad as parquet: row 0, column "name": `)
+	require.Empty(t, manifests("bad"))
+}
+
 // TestHalfAppends: what a worker has appended in part is cut off before the batch is written again.
 func TestHalfAppends(t *testing.T) {
 	t.Parallel()
@@ -164,7 +210,7 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 		"target_size applies to fil": {"path": "b.csv", "target_size": "1MiB"},
 		"under the worker's":         {"path": "../b.csv"},
 		"does not say its format":    {"path": "b"},
-		"must be jsonl or csv":       {"path": "b.json", "format": "json"},
+		"must be jsonl, csv or pa":   {"path": "b.json", "format": "json"},
 		"one of the worker's own":    {"path": ".reprise/b.csv"},
 		"applies only when reading":  {"path": "b.csv", "compression": "gzip"},
 		"was changed while it was r": {"path": "a.jsonl"},

@@ -396,18 +396,29 @@ func (m *move) placeError(err error, b batch) error {
 		return err
 	}
 	where := fmt.Sprintf("rows %d to %d", m.at.Rows+1, m.at.Rows+int64(len(b.rows)))
-	refused, one := errors.AsType[*sqltool.RefusedRowError](err)
-	switch one = one && refused.Row <= len(b.lines); {
-	case one && b.lines[refused.Row-1] > 0:
-		where = fmt.Sprintf("row %d (line %d)", m.at.Rows+int64(refused.Row), b.lines[refused.Row-1])
+	number := refusedRow(err)
+	switch one := number > 0 && number <= len(b.lines); {
+	case one && b.lines[number-1] > 0:
+		where = fmt.Sprintf("row %d (line %d)", m.at.Rows+int64(number), b.lines[number-1])
 	case one:
-		where = fmt.Sprintf("row %d", m.at.Rows+int64(refused.Row))
+		where = fmt.Sprintf("row %d", m.at.Rows+int64(number))
 	case b.lines[0] > 0:
 		where += fmt.Sprintf(" (lines %d to %d)", b.lines[0], b.lines[len(b.lines)-1])
 	}
 	told := *failure
 	told.Message = fmt.Sprintf("%s of %s: %s", where, m.what(), failure.Error())
 	return &told
+}
+
+// refusedRow is the number of the row because of which a batch was refused, from 1; 0 where that is not known.
+func refusedRow(err error) int {
+	if refused, one := errors.AsType[*sqltool.RefusedRowError](err); one {
+		return refused.Row
+	}
+	if misfit, one := errors.AsType[*format.MisfitError](err); one {
+		return misfit.Row + 1
+	}
+	return 0
 }
 
 // movedRows are the rows that the transfer has read and written, in attempts before as well.

@@ -96,8 +96,8 @@ parameters. The ledger has the last key of each batch.
 With tool file, to names a file of the worker's directory, to which rows are appended as
 jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
 the file once, whatever fails; rows of batches before an error stay. mode overwrite is
-refused. With auth, batches are staged below that connection, each with the place, and
-become files of the next manifest at the end; an error before that publishes nothing.
+refused. With auth, and as parquet, batches are staged below path, each with the place,
+and become files of the next manifest at the end; an error before that publishes nothing.
 
 A source is known by a hash of its bytes. If it is another one when a transfer
 continues, the transfer starts again with modes upsert and replace, and with auth of a
@@ -205,10 +205,14 @@ func (m *move) readFormat() (err error) {
 	return nil
 }
 
-// readFileMode reads how rows meet those of a path. Below a connection they are published together at the end, so that a source that has changed can be
+// readFileMode reads how rows meet those of a path. Below a connection, and as Parquet, they are published together at the end, so that a source that has changed can be
 // read anew. A file of the worker's directory cannot be replaced, as it would be there in part until the end.
 func (m *move) readFileMode() error {
-	if m.to.Auth != "" {
+	as, err := format.SinkFormat(m.to)
+	if err != nil {
+		return err
+	}
+	if m.to.Auth != "" || as == format.Parquet {
 		m.staged, m.repeatable = true, true
 		return nil
 	}

@@ -42,7 +42,7 @@ func (pb *Playbook) StagesFile(step *Step, sink *Sink) bool {
 	}
 	action := pb.Resolve(sink.Action)
 	mode, known := action.Mode()
-	if !known || !action.intoObjects() || !slices.Contains(step.SuccessSinks(), sink) || action.PlaceNaming(step.AttemptNames()...) != nil {
+	if !known || !action.IntoObjects() || !slices.Contains(step.SuccessSinks(), sink) || action.PlaceNaming(step.AttemptNames()...) != nil {
 		return false
 	}
 	if loop := step.Loop; loop != nil {
@@ -53,8 +53,18 @@ func (pb *Playbook) StagesFile(step *Step, sink *Sink) bool {
 
 const loopWord = "_loop"
 
-// intoObjects reports whether rows become objects below a connection.
-func (a *Action) intoObjects() bool { return a.Traits().IntoFile && a.Auth != nil }
+// IntoObjects reports whether rows become objects of a folder: below a connection, and as Parquet everywhere, as no row can be appended to that.
+func (a *Action) IntoObjects() bool {
+	if !a.Traits().IntoFile {
+		return false
+	}
+	as, path := a.Field("format"), a.Field(FieldPath)
+	isParquet := as != nil && as.Template == nil && strings.EqualFold(expression.Text(as.Value), formatParquet)
+	byName := as == nil && path != nil && strings.HasSuffix(strings.ToLower(strings.TrimSpace(path.Raw)), "."+formatParquet)
+	return a.Auth != nil || isParquet || byName
+}
+
+const formatParquet = "parquet"
 
 // PublishesWhole reports whether the rows of a sink are published only where all was read, as they take the place of those that are there.
 func (pb *Playbook) PublishesWhole(step *Step, sink *Sink) bool {

@@ -19,6 +19,7 @@ const (
 	KindText      FieldKind = "text"      // text; numbers and booleans are converted
 	KindMap       FieldKind = "map"       // a map
 	KindList      FieldKind = "list"      // a list
+	KindColumns   FieldKind = "columns"   // a list of names of columns, or a map from names to types, whose words are those of Enum
 	KindStatement FieldKind = "statement" // SQL whose templates become bind parameters
 	KindCode      FieldKind = "code"      // text that is never a template
 	KindLiteral   FieldKind = "literal"   // text or a list of texts without templates, such as the name of a table

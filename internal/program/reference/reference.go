@@ -235,6 +235,7 @@ var fieldTypes = map[playbook.FieldKind]string{
 	playbook.KindText:      "text",
 	playbook.KindMap:       "a map, or one template that gives it",
 	playbook.KindList:      "a list, or one template that gives it",
+	playbook.KindColumns:   "a list of names, or a map from names to types",
 	playbook.KindStatement: "SQL, whose templates become bind parameters",
 	playbook.KindCode:      "code, which is no template",
 	playbook.KindLiteral:   "a text or a list of texts, without templates",

@@ -131,6 +131,8 @@ func (g *generator) fieldKind(field playbook.Field) node {
 		return anyOf(typesNode("object"), written)
 	case playbook.KindList:
 		return anyOf(typesNode("array"), written)
+	case playbook.KindColumns:
+		return anyOf(typesNode("array"), typesNode("object"), written)
 	case playbook.KindCode:
 		return typesNode("string")
 	case playbook.KindNumber:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +168,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	as := inner.Field("format")
 	switch {
 	case as == nil:
-	case as.Value == "text":
+	case as.Value == "text", as.Value == "parquet":
 		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl, json or xml, which are read row by row, not %q", field.Name, as.Value)
 	case as.Value == "xml" && inner.Field(playbook.FieldRows) == nil:
 		c.Errorf(as.Pos, codeMissingField, "%s is XML, so it needs rows, which names its first element and the elements that are rows, such as orders.order", field.Name)
@@ -254,6 +255,7 @@ var kindRules = map[playbook.FieldKind]kindRule{
 	playbook.KindCall:      {written: callProblem, template: callProblem, empty: true},
 	playbook.KindMap:       {written: requireType("a map", func(n *playbook.Node) bool { return n.Kind == playbook.MapNode }), template: mixedProblem},
 	playbook.KindList:      {written: requireType("a list", func(n *playbook.Node) bool { return n.Kind == playbook.ListNode }), template: mixedProblem},
+	playbook.KindColumns:   {written: columnsProblem, template: mixedProblem},
 	playbook.KindText:      {written: textProblem},
 	playbook.KindStatement: {written: textProblem},
 	playbook.KindNumber:    {written: requireType("a number", func(n *playbook.Node) bool { return isNumber(n.Value) })},
@@ -356,6 +358,34 @@ func mixedProblem(f playbook.Field, node *playbook.Node) string {
 		return ""
 	}
 	return fmt.Sprintf("must be a %s, not text; use a single {{ }} that returns one", f.Kind)
+}
+
+// columnType is the type of a column with what may follow its word: a length or a precision, and not null.
+var columnType = regexp.MustCompile(`^([a-z ]+?) ?(\([0-9, ]+\))?( not null)?$`)
+
+func columnsProblem(f playbook.Field, node *playbook.Node) string {
+	if node.Kind != playbook.MapNode {
+		return wrongType(node, "a list of names, or a map from names to types", node.Kind == playbook.ListNode)
+	}
+	for _, entry := range node.Entries {
+		if entry.Value.Template != nil {
+			continue
+		}
+		written := strings.ToLower(strings.Join(strings.Fields(expression.Text(entry.Value.Value)), " "))
+		word := written
+		if parts := columnType.FindStringSubmatch(written); parts != nil {
+			word = parts[1]
+		}
+		if slices.Contains(f.Enum, word) {
+			continue
+		}
+		hint := ""
+		if near := expression.Suggest(word, f.Enum); near != "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		return fmt.Sprintf("has the type %q for %q, which must be %s%s", written, entry.Key, oneOf(f.Enum), hint)
+	}
+	return ""
 }
 
 func wrongType(node *playbook.Node, want string, ok bool) string {

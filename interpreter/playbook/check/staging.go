@@ -88,7 +88,7 @@ func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
 		return
 	}
 	switch loop := call.Step != nil && call.Step.Loop != nil; {
-	case to.Auth == nil:
+	case !to.IntoObjects():
 		c.Errorf(mode.Pos, codeFieldType, "a transfer appends to a file, and would show the new one in part; remove mode: overwrite, and name a file of its own in path, such as orders-{{ run.id }}.csv")
 	case loop && path != nil && !path.UsesAny(call.Step.Loop.Element, "_loop"):
 		c.Errorf(mode.Pos, codeStaging, "each iteration would publish its own rows and drop those of the others with mode: overwrite; use the element in path, or mode: append")
