@@ -66,7 +66,7 @@ func BenchmarkDrivePages(b *testing.B) {
 		Name: "bench.yaml", Source: fmt.Sprintf(benchPaged, benchAPI(b)), Step: "fetch", Visit: 1,
 		Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}
-	catalogue := activities.Default()
+	catalogue := activities.DefaultCatalogue()
 	for name, travel := range map[string]func(call.DriveOutput) call.DriveOutput{
 		"alone":     func(output call.DriveOutput) call.DriveOutput { return output },
 		"with JSON": func(output call.DriveOutput) call.DriveOutput { return overJSON(b, output) },
@@ -93,9 +93,9 @@ func BenchmarkDrivePages(b *testing.B) {
 // activity.
 func pagedCall(b *testing.B, catalogue *activities.Catalogue, task call.Task) *call.Call {
 	b.Helper()
-	book, step, err := task.Load()
+	book, step, err := task.LoadStep()
 	require.NoError(b, err)
-	call := task.Call(book, step, call.Snapshot{}, func() float64 { return 0 })
+	call := task.BuildCall(book, step, call.Snapshot{}, func() float64 { return 0 })
 	result, err := activityNamed(b, catalogue, "http")(b.Context(), call.Next(time.Now()).Input)
 	require.NoError(b, err)
 	call.ApplyOutcome(interpreter.Outcome{Data: result.Data.Data, Meta: result.Meta}, time.Now())
@@ -146,8 +146,8 @@ workflow:
 // BenchmarkDriveBatch makes a batch of 50 calls of a tool that answers at once.
 func BenchmarkDriveBatch(b *testing.B) {
 	const calls = 50
-	catalogue := activities.Default()
-	require.NoError(b, catalogue.Register(echo{}))
+	catalogue := activities.DefaultCatalogue()
+	require.NoError(b, catalogue.RegisterTool(echo{}))
 	in := call.DriveInput{Width: 50, Task: call.Task{
 		Name: "bench.yaml", Source: benchLoop, Step: "each", Visit: 1, Run: interpreter.RunInfo{WorkflowID: "w", RunID: "r"},
 	}}

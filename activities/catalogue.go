@@ -67,9 +67,9 @@ func NewCatalogue(res Resources) *Catalogue {
 func builtIn(res Resources) []tool.Tool {
 	lent := res.forTools()
 	web := http.New(lent, res.HTTP.Transport)
-	web.Observe(res.HTTP.Observe)
+	web.ObserveRequests(res.HTTP.Observe)
 	res.logins.Exchanger = web
-	callbacks := webhook.Options{Send: web.Send, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
+	callbacks := webhook.Options{Send: web.SendRequest, Keys: res.SecretKeys, CallbackURL: res.CallbackURL}
 	files, database, local := file.New(lent), postgres.New(lent), sqlite.New(lent)
 	code := python.Options{Allow: res.AllowPython, Command: res.PythonCommand, Check: res.CheckPython}
 	return []tool.Tool{
@@ -81,15 +81,15 @@ func builtIn(res Resources) []tool.Tool {
 		python.New(lent, code),
 		local,
 		transfer.New(lent, transfer.Options{
-			Land: web.Land, Open: files.Open, Targets: map[string]tool.Ledger{"postgres": database, "sqlite": local, "file": files},
-			Queries: map[string]sqltool.RowReader{"postgres": database, "sqlite": local}, Reshape: attempt.Reshape,
+			Land: web.DownloadRows, Open: files.OpenRows, Targets: map[string]tool.Ledger{"postgres": database, "sqlite": local, "file": files},
+			Queries: map[string]sqltool.RowReader{"postgres": database, "sqlite": local}, Reshape: attempt.ReshapeRows,
 		}),
 		webhook.New(lent, callbacks),
 	}
 }
 
-// Default is a catalogue for programs that only check playbooks.
-func Default() *Catalogue {
+// DefaultCatalogue is a catalogue for programs that only check playbooks.
+func DefaultCatalogue() *Catalogue {
 	c := NewCatalogue(Resources{})
 	c.checksOnly = true
 	return c
@@ -97,8 +97,8 @@ func Default() *Catalogue {
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// Register adds a tool. Names are lower-case words, and each belongs to one tool.
-func (c *Catalogue) Register(added tool.Tool) error {
+// RegisterTool adds a tool. Names are lower-case words, and each belongs to one tool.
+func (c *Catalogue) RegisterTool(added tool.Tool) error {
 	spec := added.Spec()
 	switch _, writes := added.(tool.Writer); {
 	case !toolName.MatchString(spec.Name):
@@ -123,9 +123,9 @@ func (c *Catalogue) Spec(name string) (playbook.ToolSpec, bool) {
 	return found.Spec(), true
 }
 
-// Compile compiles the Python code of a playbook without running it. It reports nothing if
+// CompilePython compiles the Python code of a playbook without running it. It reports nothing if
 // playbooks may not run Python, if there is no Python, or if there is too little time.
-func (c *Catalogue) Compile(codes []string) []*check.CodeProblem {
+func (c *Catalogue) CompilePython(codes []string) []*check.CodeProblem {
 	if !c.res.AllowPython && !c.checksOnly {
 		return nil
 	}

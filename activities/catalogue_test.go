@@ -17,7 +17,7 @@ import (
 func TestRegister(t *testing.T) {
 	t.Parallel()
 
-	c := activities.Default()
+	c := activities.DefaultCatalogue()
 	var names, want []string
 	for _, a := range c.Attempts.Activities() {
 		names = append(names, a.Name)
@@ -39,10 +39,10 @@ func TestRegister(t *testing.T) {
 		"http": "the name is taken", "check": "the name is reserved", "workbook": "the name is reserved",
 		"Mail": "lower-case letters", "": "lower-case letters", "a.b": "lower-case letters",
 	} {
-		require.ErrorContains(t, c.Register(named(name)), says)
+		require.ErrorContains(t, c.RegisterTool(named(name)), says)
 	}
 
-	require.ErrorContains(t, c.Register(liar{}), "its spec says writes: true, but a method Write is there: false")
+	require.ErrorContains(t, c.RegisterTool(liar{}), "its spec says writes: true, but a method Write is there: false")
 }
 
 type named string
@@ -71,10 +71,10 @@ func (c closing) Close() error {
 func TestCloseTellsWhichToolFailed(t *testing.T) {
 	t.Parallel()
 
-	c := activities.Default()
+	c := activities.DefaultCatalogue()
 	count := &atomic.Int32{}
 
-	require.NoError(t, c.Register(closing{named: "slow_pool", count: count}))
+	require.NoError(t, c.RegisterTool(closing{named: "slow_pool", count: count}))
 	require.ErrorContains(t, c.Close(), `close tool "slow_pool": a pool is stuck`)
 	require.EqualValues(t, 1, count.Load())
 }
@@ -84,7 +84,7 @@ func TestCloseTellsWhichToolFailed(t *testing.T) {
 func TestTraits(t *testing.T) {
 	t.Parallel()
 
-	c := activities.Default()
+	c := activities.DefaultCatalogue()
 	keyed := map[string]string{"http": "operation", "webhook": "attempt", "approval": "attempt"}
 	for _, name := range c.Names() {
 		spec, ok := c.Spec(name)

@@ -66,12 +66,12 @@ func checkedBook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook, i
 		result.Count = 1
 	}
 	if wanted := in.Partition; wanted != nil && result.Count == 0 {
-		partition, err := book.Partition(wanted.Key, wanted.At)
+		partition, err := book.RunPartition(wanted.Key, wanted.At)
 		if err != nil {
 			result.Files, result.Problems, result.Count = nil, fmt.Sprintf("%s: %v", in.Name, err), 1
 		}
 		if result.Partition = partition; partition != nil {
-			result.Identity = book.Identity()
+			result.Identity = book.ContentHash()
 		}
 	}
 	result.ValidationWarnings = boundWarnings(lists.Map(found.Warnings(), func(warning source.Diagnostic) string {
@@ -101,7 +101,7 @@ func CheckRun(c *Catalogue, in interpreter.CheckInput) interpreter.CheckResult {
 	}
 	files := map[string]string{}
 	maps.Copy(files, in.Files)
-	maps.Copy(files, result.Recorded())
+	maps.Copy(files, result.FileSources())
 	workload, _ := in.Workload.Data.(map[string]any)
 	ctx := tool.WithCaller(context.Background(), interpreter.ToolInput{Playbook: book.Name, Attestation: book.Attestation()})
 	checked := checkSinks(ctx, c, call.StartConnections(book, workload, files, time.Now()))
@@ -112,11 +112,11 @@ func CheckRun(c *Catalogue, in interpreter.CheckInput) interpreter.CheckResult {
 // RefuseUnknown says why this worker does not run a playbook that can be read, since it does not know its bytes; "" if it runs it.
 // file names it in the text.
 func RefuseUnknown(c *Catalogue, file, text string) string {
-	book, err := interpreter.Load(file, text)
+	book, err := interpreter.LoadPlaybook(file, text)
 	if err != nil {
 		return ""
 	}
-	if refusal := c.res.Known.Refusal(book.Name, book.Attestation()); refusal != "" {
+	if refusal := c.res.Known.RefusalText(book.Name, book.Attestation()); refusal != "" {
 		return file + ": " + refusal
 	}
 	return ""
@@ -125,7 +125,7 @@ func RefuseUnknown(c *Catalogue, file, text string) string {
 // checkSinks finds out whether this worker has some connections, for the caller of the context. It does not connect.
 func checkSinks(ctx context.Context, c *Catalogue, sinks []interpreter.SinkConnection) (checked interpreter.SinkCheck) {
 	for _, sink := range sinks {
-		checked.Names = lists.Add(checked.Names, sink.Auth)
+		checked.Names = lists.AddUnique(checked.Names, sink.Auth)
 	}
 	if err := c.Attempts.CheckConnections(ctx, sinks); err != nil {
 		checked.Names, checked.Missing = nil, &interpreter.ErrorObject{

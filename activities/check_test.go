@@ -18,7 +18,7 @@ const head = "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p}\n"
 
 func checkAtTheDoor(t *testing.T, source string, workload any) interpreter.CheckResult {
 	t.Helper()
-	return activities.CheckPlaybook(activities.Default(), interpreter.CheckInput{
+	return activities.CheckPlaybook(activities.DefaultCatalogue(), interpreter.CheckInput{
 		Name: "p.yaml", Source: source, Workload: expression.Of(workload),
 	})
 }

@@ -20,7 +20,7 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 	if _, err := res.forTools().Connection(ctx, connection, ""); err != nil {
 		panic(err)
 	}
-	return ctx, secrets.Text
+	return ctx, secrets.MaskText
 }
 
 // KeepsLedger reports whether a tool is a ledger.

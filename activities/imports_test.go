@@ -142,7 +142,7 @@ func testsOf(t *testing.T, folder string) string {
 func TestEachFolderIsATool(t *testing.T) {
 	t.Parallel()
 
-	c := activities.Default()
+	c := activities.DefaultCatalogue()
 	for _, name := range toolFolders(t) {
 		require.Contains(t, c.Names(), name, "folder %s: the tool stands in builtIn of catalogue.go", name)
 

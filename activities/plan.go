@@ -43,7 +43,7 @@ func planPlaybook(ctx context.Context, c *Catalogue, in call.PlanInput) (interpr
 	if checked.Count > 0 {
 		return answer, nil
 	}
-	book, err := interpreter.Load(task.Name, task.Source)
+	book, err := interpreter.LoadPlaybook(task.Name, task.Source)
 	if err != nil {
 		return answer, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
@@ -68,7 +68,7 @@ func planPlaybook(ctx context.Context, c *Catalogue, in call.PlanInput) (interpr
 func maskSteps(steps []interpreter.StepPlan, known *secrets.Masker) {
 	mask := func(texts ...*string) {
 		for _, text := range texts {
-			*text = known.Text(*text)
+			*text = known.MaskText(*text)
 		}
 	}
 	for i := range steps {
@@ -121,7 +121,7 @@ func (p *planner) planSteps(ctx context.Context, book *playbook.Playbook, task c
 		s := &stepPlanner{planner: p, book: book, task: task, step: step, depth: depth, known: map[string]int{}}
 		s.task.Step, s.task.Visit = step.Name, 1
 		s.plan.Step = within + step.Name
-		s.plan.Tool, _ = book.Resolve(step.Action).ToolName()
+		s.plan.Tool, _ = book.ResolveAction(step.Action).ToolName()
 		at := len(p.steps)
 		p.steps = append(p.steps, interpreter.StepPlan{})
 		s.planStep(ctx)
@@ -163,7 +163,7 @@ func (s *stepPlanner) planStep(ctx context.Context) {
 }
 
 func (s *stepPlanner) newCall(snapshot call.Snapshot) *call.Call {
-	return s.task.Call(s.book, s.step, snapshot, func() float64 { return 0 })
+	return s.task.BuildCall(s.book, s.step, snapshot, func() float64 { return 0 })
 }
 
 // loopElements returns the elements of the step's loop, if the workload decides them.
@@ -176,7 +176,7 @@ func (s *stepPlanner) loopElements(whole *call.Call) []any {
 	var elements []any
 	collection, err := s.step.Loop.Collection.Render(scope, expression.DecisionBudget(s.now))
 	if err == nil {
-		elements, err = interpreter.Elements(collection)
+		elements, err = interpreter.LoopElements(collection)
 	}
 	if err != nil {
 		s.plan.Problem = "loop.collection: " + err.Error()
@@ -257,7 +257,7 @@ func (s *stepPlanner) planTable(ctx context.Context, in interpreter.ToolInput, p
 
 // addMaker notes the table that a step makes by a statement.
 func (p *planner) addMaker(book *playbook.Playbook, step *playbook.Step, name string) {
-	statement := book.Resolve(step.Action).Field(playbook.FieldStatement)
+	statement := book.ResolveAction(step.Action).Field(playbook.FieldStatement)
 	if statement == nil {
 		return
 	}
@@ -328,7 +328,7 @@ func PlanTable(ctx context.Context, c *Catalogue, in interpreter.ToolInput) (pla
 		if in, _, err = attempt.InShape(ctx, in); err != nil {
 			return plan, err
 		}
-		return table.Plan(ctx, in)
+		return table.PlanWrite(ctx, in)
 	})
 }
 
@@ -345,18 +345,18 @@ func (s *stepPlanner) planBelow(ctx context.Context, of *call.Call, in interpret
 		s.plan.Unknown = "the plan follows playbooks no deeper than here"
 		return
 	}
-	callee, failure := of.Config().Callee(in, s.files)
+	callee, failure := of.Config().FindCallee(in, s.files)
 	if failure != nil {
 		s.plan.Problem = failure.Message
 		return
 	}
-	book, err := interpreter.Load(callee.Name, callee.Source)
+	book, err := interpreter.LoadPlaybook(callee.Name, callee.Source)
 	if err != nil {
 		s.plan.Problem = err.Error()
 		return
 	}
 	empty := expression.Of(map[string]any{})
-	workload := expression.Of(expression.Merge(book.Workload, expression.OrEmpty(callee.Workload.Data)))
+	workload := expression.Of(expression.MergeMaps(book.Workload, expression.OrEmpty(callee.Workload.Data)))
 	task := call.Task{
 		Name: callee.Name, Source: callee.Source, Run: s.task.Run, Limits: s.task.Limits,
 		Data: interpreter.Data{Workload: workload, Vars: empty, Steps: empty},

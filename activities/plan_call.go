@@ -53,7 +53,7 @@ func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *ex
 		s.plan.States = append(s.plan.States, plan)
 		return nil
 	}
-	holders, _, err := keeper.HoldersOf(ctx, queue.Name{Key: at.Key, State: true}.ID())
+	holders, _, err := keeper.HoldersOf(ctx, queue.Name{Key: at.Key, State: true}.WorkflowID())
 	if err != nil {
 		plan.Problem = attempt.MessageOf(err)
 	}
@@ -78,14 +78,14 @@ func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states [
 		}
 		states, _, err = keeper.StatesOfGroups(ctx, prefix)
 	} else {
-		states, err = s.catalogue.States.Store(at.Place, at.Group).States(ctx, prefix)
+		states, err = s.catalogue.States.StoreOf(at.Place, at.Group).States(ctx, prefix)
 	}
 	if at.Name != "" {
 		states = slices.DeleteFunc(states, func(state incremental.State) bool { return state.Name != at.Name })
 	}
 	shown := firstStates(states)
 	if more := len(states) - len(shown); more > 0 {
-		s.plan.Warnings = lists.Add(s.plan.Warnings, fmt.Sprintf("%d more states begin with %q; starter state list shows them", more, prefix))
+		s.plan.Warnings = lists.AddUnique(s.plan.Warnings, fmt.Sprintf("%d more states begin with %q; starter state list shows them", more, prefix))
 	}
 	return shown, err
 }
@@ -108,7 +108,7 @@ func (s *stepPlanner) addStates(plan interpreter.StatePlan, found []incremental.
 		one := plan
 		one.State, one.Watermark, one.MovedAt, one.Run = state.Name, state.Watermark.Value, state.MovedAt, state.Run
 		one.Emptied, one.Table = state.Emptied, state.Table
-		one.ReadsFrom = state.ReadsFrom(section.Form(), section.Lag).Value
+		one.ReadsFrom = state.ReadsFrom(section.CursorForm(), section.Lag).Value
 		if state.Watermark.IsZero() || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 			one.ReadsFrom = initial
 		}
@@ -229,14 +229,14 @@ func (s *stepPlanner) showAttempt(ctx context.Context, of *call.Call, in interpr
 		return false
 	case !s.sample:
 		return false
-	case !traits.Requests || !strings.EqualFold(sent.Method(false), http.MethodGet):
+	case !traits.Requests || !strings.EqualFold(sent.HTTPMethod(false), http.MethodGet):
 		s.noteUnsampled("for a sample, only GET requests of tool http are made")
 		return false
 	case s.step.Secret:
 		s.noteUnsampled("the result of the step is secret")
 		return false
 	}
-	made, err := s.catalogue.Attempts.Make(ctx, in)
+	made, err := s.catalogue.Attempts.MakeAttempt(ctx, in)
 	switch {
 	case err != nil:
 		s.plan.Problem = "the sample failed: " + attempt.MessageOf(err)

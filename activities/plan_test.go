@@ -29,7 +29,7 @@ func plans(t *testing.T, resources activities.Resources, source string, sample b
 	t.Cleanup(func() { _ = catalogue.Close() })
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(activities.ServiceActivities(catalogue)[interpreter.PlanActivity], activity.RegisterOptions{Name: interpreter.PlanActivity})
-	book, err := interpreter.Load("plan.yaml", source)
+	book, err := interpreter.LoadPlaybook("plan.yaml", source)
 	require.NoError(t, err)
 	empty := expression.Of(map[string]any{})
 	value, err := env.ExecuteActivity(interpreter.PlanActivity, call.PlanInput{

@@ -38,7 +38,7 @@ type Resources struct {
 	SecretsDirectory string
 	// Confine refuses PostgreSQL servers that must not be reached; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
-	// Egress decides which addresses tools may connect to; nil is egress.Local.
+	// Egress decides which addresses tools may connect to; nil is egress.LocalPolicy.
 	Egress *egress.Policy
 	HTTP   HTTPOptions
 	// TaskQueue is the one that the worker polls, "" for a program that polls none.

@@ -26,7 +26,7 @@ func ServiceActivities(c *Catalogue) map[string]any {
 		},
 	}
 	for _, more := range []map[string]any{
-		keeper.QueueActivities(), keeper.TreeActivities(c.Attempts.Hold, c.Attempts.RunCancelled), keeper.PartitionActivities(c.States.Groups, hosting.StateError), keeper.MailboxActivities(), c.res.logins.Activities(),
+		keeper.QueueActivities(), keeper.TreeActivities(c.Attempts.FindHold, c.Attempts.RunCancelled), keeper.PartitionActivities(c.States.Groups, hosting.StateError), keeper.MailboxActivities(), c.res.logins.Activities(),
 	} {
 		maps.Copy(all, more)
 	}
@@ -36,5 +36,5 @@ func ServiceActivities(c *Catalogue) map[string]any {
 // ReportTokens reports the tokens that an earlier worker of a namespace has left in the spool, until ctx ends. The error
 // says that the spool cannot be read.
 func ReportTokens(ctx context.Context, c *Catalogue, to client.Client, namespace string) error {
-	return c.res.logins.Spool.Recover(ctx, to, namespace)
+	return c.res.logins.Spool.RecoverTokens(ctx, to, namespace)
 }

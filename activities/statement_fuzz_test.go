@@ -78,7 +78,7 @@ func numberedOf(source string, dialect statement.Dialect) (numbered statement.Nu
 		return numbered, false, false
 	}
 
-	numbered = parsed.SQL(values, false, false)
+	numbered = parsed.NumberParams(values, false, false)
 	return numbered, parsed.Params() == 0, true
 }
 

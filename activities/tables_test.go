@@ -26,7 +26,7 @@ func TestTablesNameRowAndColumn(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
 	lite := tooltest.SQL{Catalogue: catalogue, Name: "sqlite", Auth: "sqlite:people.db"}
-	lite.Run(t, create, nil)
+	lite.RunStatement(t, create, nil)
 
 	good := map[string]any{"id": 1, "name": "a", "age": 10}
 	for name, test := range map[string]struct {
@@ -40,12 +40,12 @@ func TestTablesNameRowAndColumn(t *testing.T) {
 		"check":     {map[string]any{"id": 2, "name": "b", "age": 300}, "Failing row contains (2, b, 300).", "row 2: constraint failed: CHECK constraint failed"},
 	} {
 		rows := []any{good, test.row}
-		object := pg.Fail(t, pg.Rows(map[string]any{"table": "people"}, rows))
+		object := pg.FailingCall(t, pg.TableInput(map[string]any{"table": "people"}, rows))
 		require.Contains(t, object.Message, `writing 2 rows to table "people": `, name)
 		require.Contains(t, object.Message, test.pg, name)
 
 		if test.lite != "" {
-			object = lite.Fail(t, lite.Rows(map[string]any{"table": "people"}, rows))
+			object = lite.FailingCall(t, lite.TableInput(map[string]any{"table": "people"}, rows))
 			require.Contains(t, object.Message, `writing 2 rows to table "people": `+test.lite, name)
 		}
 	}

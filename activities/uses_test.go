@@ -19,7 +19,7 @@ import (
 func TestUsesOfConnections(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
-	api := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) { requests.Add(1); fmt.Fprint(w, "1") })
+	api := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) { requests.Add(1); fmt.Fprint(w, "1") })
 	dir := t.TempDir()
 	catalogue := func(queue string) *activities.Catalogue {
 		c := activities.NewCatalogue(activities.Resources{TaskQueue: queue, Directory: dir, Connections: activities.Connections{

@@ -49,7 +49,7 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 	for _, policy := range step.Retry {
 		nodes = append(nodes, policy.When, policy.StopWhen)
 		if next := policy.Then.NextCall; next != nil {
-			nodes = append(nodes, next.Nodes()...)
+			nodes = append(nodes, next.ValueNodes()...)
 		}
 	}
 	return nodes
@@ -59,7 +59,7 @@ func policyNodes(step *playbook.Step) []*playbook.Node {
 // parts of pages were collected.
 func lastAnswer(step *playbook.Step, result any) any {
 	collects := false
-	for collect := range step.Collects() {
+	for collect := range step.CollectSections() {
 		if collect.Path != "" || step.Rows != nil {
 			return nil
 		}
@@ -77,7 +77,7 @@ func lastAnswer(step *playbook.Step, result any) any {
 func AbsentInSinks(sinks []*playbook.Sink, result any) []string {
 	var nodes []*playbook.Node
 	for _, sink := range sinks {
-		nodes = append(nodes, sink.Nodes()...)
+		nodes = append(nodes, sink.ValueNodes()...)
 	}
 	of := func(ref expression.Ref) memberPath {
 		switch {
@@ -106,7 +106,7 @@ func rowsMissing(rows *playbook.Node, find func(expression.Ref) memberPath) stri
 	if rows == nil {
 		return ""
 	}
-	program, isOne := rows.Program()
+	program, isOne := rows.ConditionProgram()
 	if !isOne || expectsNone.MatchString(program.Source()) {
 		return ""
 	}
@@ -144,7 +144,7 @@ func AbsentAtStart(book *playbook.Playbook, step *playbook.Step, data Data) []st
 			nodes = append(nodes, step.Loop.Collection)
 		}
 	}
-	for collect := range step.Collects() {
+	for collect := range step.CollectSections() {
 		hidden = append(hidden, collect.Into)
 	}
 	return findAbsences(nodes, func(ref expression.Ref) memberPath { return ofStep(book, data, ref, hidden) })
@@ -179,7 +179,7 @@ func ofStep(book *playbook.Playbook, data Data, ref expression.Ref, hidden []str
 	if step == nil || step.Secret || slices.Contains(hidden, ref.Root) {
 		return memberPath{}
 	}
-	return memberPath{owner: owner, value: expression.Member(expression.Member(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
+	return memberPath{owner: owner, value: expression.MapMember(expression.MapMember(data.Steps.Data, step.Name), "data"), path: path, shaped: hasShape(step)}
 }
 
 func startsWith(path []any, key string) bool { return len(path) > 0 && path[0] == key }
@@ -257,7 +257,7 @@ func memberOfText(of memberPath) (what, hint string) {
 		} else {
 			of.owner += fmt.Sprintf("[%v]", key)
 		}
-		found, ok := expression.Walk(of.value, of.path[i:i+1])
+		found, ok := expression.FollowKeys(of.value, of.path[i:i+1])
 		if !ok {
 			return "", ""
 		}

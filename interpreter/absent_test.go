@@ -15,7 +15,7 @@ import (
 // nothing is said of shapes that nobody knows.
 func TestAbsentMembers(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `workflow:
+	book := tables.DecodeBody(t, `workflow:
   - step: fetch
     tool: http
     url: http://x
@@ -81,7 +81,7 @@ func TestAbsentMembers(t *testing.T) {
 // nearly always a body that was not read as JSON. The warning has the place.
 func TestMembersOfTexts(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `workflow:
+	book := tables.DecodeBody(t, `workflow:
   - step: fetch
     tool: http
     url: http://x
@@ -147,7 +147,7 @@ output: {rows: "{{ len(fetch.rows) }}", all: "{{ fetch }}"}
 // TestRowsAreNoAnswers: where parts of pages are collected, the last of them says nothing of what the last answer has.
 func TestRowsAreNoAnswers(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `workflow:
+	book := tables.DecodeBody(t, `workflow:
   - step: fetch
     tool: http
     url: http://x
@@ -165,7 +165,7 @@ func TestRowsAreNoAnswers(t *testing.T) {
 func TestRowsOfAnAnswerThatHasNone(t *testing.T) {
 	t.Parallel()
 	absent := func(args string, result any) []string {
-		book := tables.Decode(t, `workflow:
+		book := tables.DecodeBody(t, `workflow:
   - step: fetch
     tool: http
     url: http://x

@@ -81,8 +81,8 @@ type AnswerReceipt struct {
 	ID string `json:"id,omitempty"`
 }
 
-// Address is the attempt, without its key.
-func (t AnswerReceipt) Address() AnswerTo {
+// AttemptAddress is the attempt, without its key.
+func (t AnswerReceipt) AttemptAddress() AnswerTo {
 	return AnswerTo{Step: t.Step, Visit: t.Visit, Index: t.Index, Attempt: t.Attempt}
 }
 
@@ -230,7 +230,7 @@ func (a Answer) Digest() string {
 	if a.Retryable != nil {
 		retryable = *a.Retryable
 	}
-	return expression.Hash(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
+	return expression.ShortDigest(string(a.Verb), a.Result.Data, a.Message, a.Details.Data, retryable, a.Option, a.Form, a.By, a.Comment)
 }
 
 // ReportedProgress is progress reported for an awaited attempt. It survives retries. Kept with call.State.

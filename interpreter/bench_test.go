@@ -92,7 +92,7 @@ func BenchmarkValidate(b *testing.B) {
 func BenchmarkLoad(b *testing.B) {
 	text := benchPlaybook(10)
 	for b.Loop() {
-		if _, err := interpreter.Load("bench.yaml", text); err != nil {
+		if _, err := interpreter.LoadPlaybook("bench.yaml", text); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -158,7 +158,7 @@ func BenchmarkGraph(b *testing.B) {
 	for i := range most {
 		fmt.Fprintf(&text, "  - {step: s%d, tool: http, url: http://x, next: [s%d, s%d]}\n", i, (i+1)%most, (i+7)%most)
 	}
-	book := tables.Decode(b, text.String())
+	book := tables.DecodeBody(b, text.String())
 	for b.Loop() {
 		interpreter.NewGraph(book)
 	}
@@ -240,7 +240,7 @@ func BenchmarkAggregate(b *testing.B) {
 			for b.Loop() {
 				loop := interpreter.NewLoopResult(n)
 				for i := range iterations {
-					loop.Add(n-1-i, i, iterations[n-1-i]) // the worst order
+					loop.AddIteration(n-1-i, i, iterations[n-1-i]) // the worst order
 				}
 				loop.CallResult(step, tables.Started, tables.Started.Add(time.Second))
 			}

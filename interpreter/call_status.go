@@ -33,8 +33,8 @@ type CallStatus struct {
 	SinkErrors []ErrorObject `json:"sink_errors,omitempty"`
 }
 
-// Await records that the call waits until a time; a nil wait records that it does not.
-func (s *CallStatus) Await(wait *Wait, until time.Time) {
+// RecordWait records that the call waits until a time; a nil wait records that it does not.
+func (s *CallStatus) RecordWait(wait *Wait, until time.Time) {
 	s.Status, s.Reason, s.Waiting, s.Cause, s.Phrase, s.NextRetryAt, s.Since, s.MaxAttempts = Running, "", "", "", nil, time.Time{}, time.Time{}, 0
 	if wait == nil {
 		return
@@ -48,8 +48,8 @@ func (s *CallStatus) Await(wait *Wait, until time.Time) {
 	}
 }
 
-// After sets since when the call waits, if that is unknown, to the end of the failed attempt; last is nil for none.
-func (s *CallStatus) After(last *ErrorObject) {
+// SetWaitStart sets since when the call waits, if that is unknown, to the end of the failed attempt; last is nil for none.
+func (s *CallStatus) SetWaitStart(last *ErrorObject) {
 	if s.Since.IsZero() && s.Reason.AfterFailure() && last != nil {
 		s.Since = last.At
 	}
@@ -57,15 +57,15 @@ func (s *CallStatus) After(last *ErrorObject) {
 
 // CallStatus returns the status of a call that has ended with the result.
 func (r CallResult) CallStatus() CallStatus {
-	status := CallStatus{Status: r.Ended(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}
+	status := CallStatus{Status: r.FinalStatus(), Attempts: r.Meta.Attempts, Pages: r.Meta.Pages, Error: r.Error, SinkErrors: r.SinkErrors}
 	if r.Cut != nil && r.Cut.Index == nil && !r.Failed() {
 		status.Cut = &r.Cut.Error
 	}
 	return status
 }
 
-// Ended returns the status of a step or iteration that has ended with the result.
-func (r CallResult) Ended() Status {
+// FinalStatus returns the status of a step or iteration that has ended with the result.
+func (r CallResult) FinalStatus() Status {
 	switch {
 	case r.Status == Partial:
 		return Partial

@@ -28,8 +28,8 @@ func TestSinceWhenACallWaits(t *testing.T) {
 		"nothing, after a failure": {nil, time.Time{}, failed, time.Time{}},
 	} {
 		status := interpreter.CallStatus{Since: noon.Add(-time.Hour)}
-		status.Await(row.wait, row.until)
-		status.After(row.last)
+		status.RecordWait(row.wait, row.until)
+		status.SetWaitStart(row.last)
 		require.Equal(t, row.want, status.Since, name)
 	}
 }

@@ -69,7 +69,7 @@ func TestCapture(t *testing.T) {
 		} else if strings.Contains(row.step, "statement") {
 			tool = "postgres"
 		}
-		book := tables.Decode(t, `workbook: [{name: shared, tool: http, url: "{{ api }}", args: {n: "{{ vars.n }}"}}]
+		book := tables.DecodeBody(t, `workbook: [{name: shared, tool: http, url: "{{ api }}", args: {n: "{{ vars.n }}"}}]
 workflow:
   - step: a
     tool: `+tool+"\n    "+row.step+`

@@ -258,7 +258,7 @@ func TestKindsThatEndACall(t *testing.T) {
 		interpreter.KindHTTP, interpreter.KindTimeout, interpreter.KindConnection, interpreter.KindTool,
 		interpreter.KindExplicit, interpreter.KindWorkerLost,
 	}
-	book := tables.Decode(t, "workflow:\n  - {step: a, tool: http, url: http://x, retry: [{when: \"{{ true }}\", then: {max_attempts: 2}}]}\n")
+	book := tables.DecodeBody(t, "workflow:\n  - {step: a, tool: http, url: http://x, retry: [{when: \"{{ true }}\", then: {max_attempts: 2}}]}\n")
 	for _, kind := range slices.Concat(final, asked) {
 		step := book.Steps[0]
 		machine := call.New(call.Config{

@@ -32,9 +32,9 @@ const (
 	MaxEarlierAlong = 256 << 10
 )
 
-// Identity returns the prefix of the operation keys of a run. For a run started by a step it is derived from the
+// KeyPrefix returns the prefix of the operation keys of a run. For a run started by a step it is derived from the
 // key of the call, so that all attempts of the call have the same.
-func (r RunInfo) Identity() string { return cmp.Or(r.Key, r.RunID) }
+func (r RunInfo) KeyPrefix() string { return cmp.Or(r.Key, r.RunID) }
 
 // WholeLap returns a text that distinguishes the runs of one identity, "" for the first.
 func (r RunInfo) WholeLap() string {
@@ -155,10 +155,10 @@ func (r *EarlierAnswers) AddEarlier(id string, kept EarlierWork) {
 			continue
 		}
 		for _, run := range loop.Runs {
-			r.Loops[at].Add(run)
+			r.Loops[at].AddRun(run)
 		}
 	}
-	r.Left = lists.Add(r.Left, kept.Left...)
+	r.Left = lists.AddUnique(r.Left, kept.Left...)
 }
 
 // mergeCalls adds the unfinished calls of an earlier run, except those that a later one has ended or begun.
@@ -172,8 +172,8 @@ func (r *EarlierAnswers) mergeCalls(calls []EarlierCall) {
 	}
 }
 
-// Add adds an earlier loop, up to MaxEarlier.
-func (l *EarlierLoop) Add(run string) {
+// AddRun adds an earlier loop, up to MaxEarlier.
+func (l *EarlierLoop) AddRun(run string) {
 	if !slices.Contains(l.Runs, run) && len(l.Runs) < MaxEarlier {
 		l.Runs = append(l.Runs, run)
 	}

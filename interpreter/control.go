@@ -88,9 +88,9 @@ func (s Settlement) SkipText() string {
 	return said
 }
 
-// Wait returns the hold as a wait without a known end. failure is the failure of the call, used if Exhausted is
+// DescribeWait returns the hold as a wait without a known end. failure is the failure of the call, used if Exhausted is
 // set.
-func (h Hold) Wait(failure *ErrorObject) Wait {
+func (h Hold) DescribeWait(failure *ErrorObject) Wait {
 	if h.Exhausted {
 		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.ShortText()}
 	}
@@ -176,8 +176,8 @@ func (c *Control) Resume(step string) bool {
 	return true
 }
 
-// Record stores who gave the last command, and for newly paused things who paused them.
-func (c *Control) Record(said Said) {
+// RecordSaid stores who gave the last command, and for newly paused things who paused them.
+func (c *Control) RecordSaid(said Said) {
 	names := c.Steps
 	if c.Paused {
 		names = append([]string{""}, names...)

@@ -44,19 +44,19 @@ func TestHolders(t *testing.T) {
 	var control interpreter.Control
 	ada, bob, cid := interpreter.Said{By: "ada"}, interpreter.Said{By: "bob"}, interpreter.Said{By: "cid"}
 	control.Pause("load")
-	control.Record(ada)
+	control.RecordSaid(ada)
 	before := control
 	control.Pause("fetch")
-	control.Record(bob)
+	control.RecordSaid(bob)
 	control.TuneStep("fetch", interpreter.Tuning{MaxConcurrency: 1})
-	control.Record(cid)
+	control.RecordSaid(cid)
 	require.Equal(t, []interpreter.Said{ada, bob, cid}, []interpreter.Said{control.PausedBy("load"), control.PausedBy("fetch"), control.Said})
 	require.Len(t, before.Held, 1, "a copy stays what it was")
 	control.Pause("")
-	control.Record(cid)
+	control.RecordSaid(cid)
 	require.Equal(t, cid, control.PausedBy("load"), "it holds all of them")
 	control.Resume("")
-	control.Record(ada)
+	control.RecordSaid(ada)
 	require.Empty(t, control.Held)
 	require.Zero(t, control.PausedBy("load"))
 }
@@ -88,7 +88,7 @@ func TestControlOfAStep(t *testing.T) {
 	for _, step := range []string{"fetch", "load"} {
 		control.Pause(step)
 		control.TuneStep(step, interpreter.Tuning{MaxConcurrency: 5})
-		control.Record(interpreter.Said{By: "ada", Reason: "why"})
+		control.RecordSaid(interpreter.Said{By: "ada", Reason: "why"})
 	}
 	want := interpreter.Control{Version: 4, Steps: []string{"fetch"}, Tunings: map[string]interpreter.Tuning{"fetch": {MaxConcurrency: 5}}}
 	require.Equal(t, want, control.OfStep("fetch"))
@@ -105,7 +105,7 @@ func TestControlIsBounded(t *testing.T) {
 	held := 0
 	for control.CheckSize() == nil {
 		control.Pause(fmt.Sprintf("s%d", held))
-		control.Record(interpreter.Said{By: strings.Repeat("b", 500), Reason: strings.Repeat("r", 500)})
+		control.RecordSaid(interpreter.Said{By: strings.Repeat("b", 500), Reason: strings.Repeat("r", 500)})
 		held++
 	}
 	require.Equal(t, 48, held)

@@ -21,12 +21,12 @@ var identities = []string{"id", "_id", "uuid", "guid", "gid", "key", "sid", "num
 // EnvelopeInSink returns a warning if a sink would write an envelope of rows to its table as one row; "" otherwise.
 // result is what it writes; with pages, one of the pages.
 func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pages bool) string {
-	action := book.Resolve(sink.Action)
+	action := book.ResolveAction(sink.Action)
 	if !action.WritesRows() {
 		return ""
 	}
 	path, plain := writtenPath(action)
-	written, _ := expression.Walk(result, path)
+	written, _ := expression.FollowKeys(result, path)
 	row, isMap := written.(map[string]any)
 	if !plain || !isMap || slices.ContainsFunc(keyColumns(action), func(column string) bool { return row[column] != nil }) {
 		return ""
@@ -71,7 +71,7 @@ func dottedPath(path []any) string { return strings.Join(pathTexts(path), ".") }
 func keyColumns(action *playbook.Action) []string {
 	columns := slices.Clone(identities)
 	if key := action.Field("key"); key != nil {
-		for scalar := range key.All() {
+		for scalar := range key.AllNodes() {
 			if text, isText := scalar.Value.(string); isText {
 				columns = append(columns, text)
 			}

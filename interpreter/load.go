@@ -17,9 +17,9 @@ const cachedBooks = 64
 
 var loaded = newBooks(decodeBook)
 
-// Load decodes a playbook that was validated before. It only reports what Decode itself considers an error, so that
+// LoadPlaybook decodes a playbook that was validated before. It only reports what Decode itself considers an error, so that
 // later checks never break the replay of older runs.
-func Load(name, text string) (*playbook.Playbook, error) { return loaded.loadPlaybook(name, text) }
+func LoadPlaybook(name, text string) (*playbook.Playbook, error) { return loaded.loadPlaybook(name, text) }
 
 func decodeBook(name, text string) (*playbook.Playbook, error) {
 	loads.compiled.Add(1)
@@ -67,7 +67,7 @@ func (b *books) loadPlaybook(name, text string) (*playbook.Playbook, error) {
 	return decoded, err
 }
 
-// loads counts how often Load used its cache, and how often it compiled.
+// loads counts how often LoadPlaybook used its cache, and how often it compiled.
 var loads struct{ cached, compiled atomic.Int64 }
 
 // LoadCounts returns how often this process took a playbook from its cache, and how often it compiled one.

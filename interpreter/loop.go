@@ -12,9 +12,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Elements returns the elements of a loop: the items of a list, or the entries of a map as {key, value} in key
+// LoopElements returns the elements of a loop: the items of a list, or the entries of a map as {key, value} in key
 // order.
-func Elements(collection any) ([]any, error) {
+func LoopElements(collection any) ([]any, error) {
 	switch c := collection.(type) {
 	case []any:
 		return c, nil
@@ -95,7 +95,7 @@ type LoopResult struct {
 	Next int `json:"next,omitempty"`
 }
 
-// NewLoopResult returns the result of a loop over n elements. Every iteration counts as cancelled until Add records
+// NewLoopResult returns the result of a loop over n elements. Every iteration counts as cancelled until AddIteration records
 // its end, so that none is ever lost.
 func NewLoopResult(n int) *LoopResult {
 	return &LoopResult{
@@ -104,8 +104,8 @@ func NewLoopResult(n int) *LoopResult {
 	}
 }
 
-// Grow adds n elements from a source, which count as cancelled until Add records their end.
-func (l *LoopResult) Grow(n int) {
+// AddElements adds n elements from a source, which count as cancelled until AddIteration records their end.
+func (l *LoopResult) AddElements(n int) {
 	l.Stats.Total += n
 	l.Stats.Cancelled += n
 }
@@ -113,8 +113,8 @@ func (l *LoopResult) Grow(n int) {
 // DropResults drops the results of iterations, and keeps counts and errors (docs/concepts/loops.md).
 func (l *LoopResult) DropResults() { l.Results = []expression.Value{} }
 
-// Add records the result of the iteration at a position of the loop, from 0.
-func (l *LoopResult) Add(position int, element any, iteration IterationResult) {
+// AddIteration records the result of the iteration at a position of the loop, from 0.
+func (l *LoopResult) AddIteration(position int, element any, iteration IterationResult) {
 	result := iteration.Result
 	l.Attempts += result.Meta.Attempts
 	l.Pages += result.Meta.Pages
@@ -413,18 +413,18 @@ func UnwrittenWarnings(step *playbook.Step) []string {
 	return []string{"its failure is not written to the sink of loop.dead_letter, but starter dead-letters lists it"}
 }
 
-// TextSoFar is Text for a loop whose source may return more elements: "35 completed, 1 failed, 164 to go of 200 so
+// TextSoFar is ProgressText for a loop whose source may return more elements: "35 completed, 1 failed, 164 to go of 200 so
 // far".
 func (s LoopStats) TextSoFar(open bool) string {
 	if !open {
-		return s.Text()
+		return s.ProgressText()
 	}
-	return s.Text() + " so far"
+	return s.ProgressText() + " so far"
 }
 
-// Text describes the progress or the end of a loop, in the same words everywhere: "35 completed, 1 failed, 164 to
+// ProgressText describes the progress or the end of a loop, in the same words everywhere: "35 completed, 1 failed, 164 to
 // go of 200". It omits zeros without information.
-func (s LoopStats) Text() string {
+func (s LoopStats) ProgressText() string {
 	parts := []string{fmt.Sprintf("%d completed", s.Success)}
 	for _, part := range []struct {
 		n    int

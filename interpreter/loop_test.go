@@ -45,7 +45,7 @@ func gather(how string, order []int) *interpreter.LoopResult {
 	loop := interpreter.NewLoopResult(len(how))
 	for _, index := range order {
 		if how[index] != '-' {
-			loop.Add(index, fmt.Sprintf("p%d", index), iteration(index, how[index]))
+			loop.AddIteration(index, fmt.Sprintf("p%d", index), iteration(index, how[index]))
 		}
 	}
 	return loop
@@ -172,8 +172,8 @@ func TestFailureBudgetTellsTheStats(t *testing.T) {
 	loop := gather("ff--------", inOrder(10))
 	loop.Budget = loop.OverBudget("s", step.Loop.FailureBudget)
 	require.Contains(t, loop.Budget.Message, "2 of 2 ended iterations failed (1)")
-	loop.Add(2, "p2", iteration(2, 'f'))
-	loop.Add(3, "p3", iteration(3, 's'))
+	loop.AddIteration(2, "p2", iteration(2, 'f'))
+	loop.AddIteration(3, "p3", iteration(3, 's'))
 	result := loop.CallResult(step, tables.Started, tables.Started)
 	require.Equal(t, "step s: FailureBudgetExceeded: 3 of 4 ended iterations failed (0.75), budget 0.5 after 2 samples; "+
 		"6 of 10 did not run to their end", result.Error.Message)
@@ -248,7 +248,7 @@ func TestLoopProperty(t *testing.T) {
 		loop := interpreter.NewLoopResult(len(how))
 		for _, index := range rng.Perm(len(how)) {
 			if how[index] != '-' {
-				loop.Add(index, fmt.Sprintf("p%d", index), iteration(index, how[index]))
+				loop.AddIteration(index, fmt.Sprintf("p%d", index), iteration(index, how[index]))
 			}
 			s := loop.Stats
 			require.Equal(t, s.Total, s.Success+s.Failed+s.Cancelled)
@@ -293,12 +293,12 @@ func TestElements(t *testing.T) {
 			`[{"key":"10","value":4},{"key":"9","value":5},{"key":"B","value":3},{"key":"a","value":1},{"key":"b","value":2}]`,
 		},
 	} {
-		elements, err := interpreter.Elements(tables.Value(t, row.collection))
+		elements, err := interpreter.LoopElements(tables.Value(t, row.collection))
 		require.NoError(t, err)
 		require.Equal(t, row.want, tables.Encode(t, elements))
 	}
 	for _, wrong := range []string{`null`, `"abc"`, `3`, `true`, `1.5`} {
-		_, err := interpreter.Elements(tables.Value(t, wrong))
+		_, err := interpreter.LoopElements(tables.Value(t, wrong))
 		require.ErrorContains(t, err, "loop.collection must be a list or a map, not ")
 	}
 }
@@ -360,7 +360,7 @@ func TestLoopInShards(t *testing.T) {
 		of := interpreter.NewLoopResult(end - begin)
 		for index := begin; index < end; index++ {
 			if how[index] != '-' {
-				of.Add(index-begin, fmt.Sprintf("p%d", index), iteration(index, how[index]))
+				of.AddIteration(index-begin, fmt.Sprintf("p%d", index), iteration(index, how[index]))
 			}
 		}
 		inParts.MergeShard(begin, of)
@@ -412,9 +412,9 @@ func TestStatesOfALoop(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 2, 3, 0}} {
 		whole, parts := interpreter.NewLoopResult(4), interpreter.NewLoopResult(4)
 		for _, at := range order {
-			whole.Add(at, nil, all[at])
+			whole.AddIteration(at, nil, all[at])
 			part := interpreter.NewLoopResult(1)
-			part.Add(0, nil, all[at])
+			part.AddIteration(0, nil, all[at])
 			parts.MergeShard(at, part)
 		}
 		for _, loop := range []*interpreter.LoopResult{whole, parts} {
@@ -428,7 +428,7 @@ func TestStatesOfALoop(t *testing.T) {
 	for _, order := range [][]int{{0, 1}, {1, 0}} {
 		one, two := interpreter.NewLoopResult(2), []interpreter.IterationResult{all[0], ended(1, "", false)}
 		for _, at := range order {
-			one.Add(at, nil, two[at])
+			one.AddIteration(at, nil, two[at])
 		}
 		require.Equal(t, "shops/fetch/0", one.Incremental.State, "one whose source has no rows yet is not behind")
 		require.Equal(t, 2, one.Incremental.States)
@@ -452,9 +452,9 @@ func TestMovesOfALoop(t *testing.T) {
 		ended(0, 's', "b"), ended(1, 'f', "b"), ended(2, 's', "a"), ended(3, 'c', "a"), ended(4, 's', "b"), iteration(5, 's'),
 	}
 	for at, one := range all {
-		whole.Add(at, nil, one)
+		whole.AddIteration(at, nil, one)
 		part := interpreter.NewLoopResult(1)
-		part.Add(0, nil, one)
+		part.AddIteration(0, nil, one)
 		parts.MergeShard(at, part)
 	}
 	for _, loop := range []*interpreter.LoopResult{whole, parts} {
@@ -542,7 +542,7 @@ func TestEarlierLoopsAreBounded(t *testing.T) {
 	t.Parallel()
 	loop := &interpreter.EarlierLoop{}
 	for i := range interpreter.MaxEarlier + 2 {
-		loop.Add(strconv.Itoa(i))
+		loop.AddRun(strconv.Itoa(i))
 	}
 	require.Len(t, loop.Runs, interpreter.MaxEarlier)
 	require.Equal(t, "0", loop.Runs[0])

@@ -48,7 +48,7 @@ func gatherPlaybooks(book *playbook.Playbook, action *playbook.Action, files, fo
 		return
 	}
 	found[file] = text
-	inner, err := Load(file, text)
+	inner, err := LoadPlaybook(file, text)
 	if err != nil {
 		return // its run will report that
 	}

@@ -40,7 +40,7 @@ func (e *ErrorObject) ShortText() string {
 	case e.Status != 0:
 		return fmt.Sprintf("HTTP %d", e.Status)
 	case e.Kind == KindResponse && e.Type == "":
-		return string(e.Kind) + " " + plainText(source.Cut(e.Message, shortMessage))
+		return string(e.Kind) + " " + plainText(source.CutText(e.Message, shortMessage))
 	case e.Type != "":
 		return string(e.Kind) + " " + plainText(e.Type)
 	}

@@ -92,10 +92,10 @@ func (g *Graph) BeginRouting() Routing {
 	}
 }
 
-// Startable removes the steps that may start now from the waiting ones, and marks them as running. A step waits
+// StartReady removes the steps that may start now from the waiting ones, and marks them as running. A step waits
 // while another branch can still reach it; if every branch would wait, the first one in the file starts
 // (docs/concepts/runs.md#routes).
-func (g *Graph) Startable(routing *Routing) []Start {
+func (g *Graph) StartReady(routing *Routing) []Start {
 	var starts []Start
 	for {
 		step := g.nextStartable(routing)
@@ -149,7 +149,7 @@ func (g *Graph) startStep(routing *Routing, step *playbook.Step) Start {
 	var args any
 	for _, arrival := range joined {
 		if arrival.Args.Data != nil {
-			args = expression.Merge(expression.OrEmpty(args), arrival.Args.Data)
+			args = expression.MergeMaps(expression.OrEmpty(args), arrival.Args.Data)
 		}
 	}
 	routing.Waiting = rest

@@ -78,7 +78,7 @@ func TestEveryGraphEnds(t *testing.T) {
 	revisited, joined := 0, 0
 	for seed := range uint64(400) {
 		text := graph(rand.New(rand.NewPCG(seed, 1)), 2+int(seed%8), true)
-		book := tables.Decode(t, text)
+		book := tables.DecodeBody(t, text)
 		first := newWalk(t, book)
 		first.finish(rand.New(rand.NewPCG(seed, 2)))
 		require.Empty(t, first.routing.Waiting, "a branch was left behind\n%s", text)
@@ -118,7 +118,7 @@ func TestOrderOfEndsDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(150) {
 		text := graph(rand.New(rand.NewPCG(seed, 3)), 3+int(seed%7), false)
-		book := tables.Decode(t, text)
+		book := tables.DecodeBody(t, text)
 		var want map[string][]string
 		for order := range uint64(6) {
 			w := newWalk(t, book)

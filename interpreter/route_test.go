@@ -41,7 +41,7 @@ func TestRouteGolden(t *testing.T) {
 				require.True(t, found, "a case without ends: %s", text)
 				ends, want, _ := strings.Cut(rest+"\n", "--- transcript\n")
 				name, body, _ := strings.Cut(head, "\n")
-				got := newWalk(t, tables.Decode(t, body)).play(strings.Fields(strings.ReplaceAll(ends, " ", "\x00")))
+				got := newWalk(t, tables.DecodeBody(t, body)).play(strings.Fields(strings.ReplaceAll(ends, " ", "\x00")))
 				rewritten = append(rewritten, "=== "+head+"\n--- ends\n"+strings.TrimLeft(ends, "\n")+"--- transcript\n"+got)
 				if !*tables.Update {
 					require.Equal(t, strings.TrimSpace(want), strings.TrimSpace(got), name)
@@ -104,7 +104,7 @@ func (w *walk) start() {
 	w.carry()
 	before := len(w.routing.Waiting)
 	waiting := slices.Clone(w.routing.Waiting)
-	for _, start := range w.graph.Startable(&w.routing) {
+	for _, start := range w.graph.StartReady(&w.routing) {
 		w.mayStart(start.Step, waiting)
 		waiting = slices.DeleteFunc(waiting, func(a interpreter.Arrival) bool { return a.Step == start.Step.Name })
 		w.running = append(w.running, start)

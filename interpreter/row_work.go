@@ -65,8 +65,8 @@ func TextPlacesOf(node *playbook.Node) (places TextPlaces) {
 	return places
 }
 
-// At returns the place of a character; zero if unknown.
-func (p TextPlaces) At(offset int) (at source.Position) {
+// PositionAt returns the place of a character; zero if unknown.
+func (p TextPlaces) PositionAt(offset int) (at source.Position) {
 	for _, place := range p {
 		if place.Offset <= offset || at.IsZero() {
 			at = source.Position{Line: place.Line, Column: place.Column + max(offset-place.Offset, 0)}
@@ -178,7 +178,7 @@ func (w *RowWork) readFields() (mapping *expression.RowMap, fields []fieldValue,
 			if len(problems) > 0 {
 				return nil, nil, fmt.Errorf("fields.%s: %w", field.Name, errOtherBuild)
 			}
-			field.template, field.ofRow = template, template.Names(playbook.RowWord)
+			field.template, field.ofRow = template, template.UsesNames(playbook.RowWord)
 		}
 		fields[i] = field
 	}
@@ -298,15 +298,15 @@ func (s *rowShaper) evaluateField(i int, field *fieldValue) (err error) {
 
 // placeNote returns a place as the end of a message.
 func (p TextPlaces) placeNote(offset int) string {
-	at := p.At(offset)
+	at := p.PositionAt(offset)
 	return fmt.Sprintf(" (line %d, column %d)", at.Line, at.Column)
 }
 
 // rowError returns the error of an expression over a row, with its place.
 func (s *rowShaper) rowError(i int, field *RowField, what string, err error) error {
-	text, place := err.Error(), field.Places.At(0)
+	text, place := err.Error(), field.Places.PositionAt(0)
 	if failure, ok := errors.AsType[*expression.Error](err); ok {
-		text, place = failure.Message, field.Places.At(failure.Offset)
+		text, place = failure.Message, field.Places.PositionAt(failure.Offset)
 	}
 	where := ""
 	if !place.IsZero() {

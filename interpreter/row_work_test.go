@@ -142,6 +142,6 @@ func TestReshapeKeepsRowsOfThePage(t *testing.T) {
 	of, err := in.ShapeRows(whole)
 	require.NoError(t, err)
 	in = in.WithRows(of)
-	require.Equal(t, []any{row{"id": "x1"}}, in.Rows())
+	require.Equal(t, []any{row{"id": "x1"}}, in.SinkRows())
 	require.Equal(t, rows, in.ContributedRows())
 }

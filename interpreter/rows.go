@@ -172,7 +172,7 @@ func (in ToolInput) GivenRows() *Rows {
 	table := in.Table()
 	publishes := playbook.TraitsOf(in.Tool).IntoFile || expression.Text(in.Fields["mode"].Data) == "replace" // what it stages, and counts it then
 	if in.Staging == nil || in.Staging.Do == "" && !publishes {
-		table.Written = int64(len(in.Rows()))
+		table.Written = int64(len(in.SinkRows()))
 	}
 	return table.ToRows()
 }

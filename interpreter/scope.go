@@ -10,7 +10,7 @@ import (
 
 // WithStep returns data with the result of a step, for later expressions.
 func (d Data) WithStep(name string, result CallResult) Data {
-	steps := expression.Merge(d.Steps.Data, map[string]any{name: nil})
+	steps := expression.MergeMaps(d.Steps.Data, map[string]any{name: nil})
 	steps.(map[string]any)[name] = result.Envelope() // Merge of maps gives a map
 	d.Steps = expression.Of(steps)
 	return d
@@ -133,7 +133,7 @@ func (s *Scope) lookupRoot(name string) (any, bool) {
 		return s.value, true
 	}
 	if s.book != nil && s.book.Step(name) != nil {
-		envelope, _ := expression.Member(s.data.Steps.Data, name).(map[string]any)
+		envelope, _ := expression.MapMember(s.data.Steps.Data, name).(map[string]any)
 		return envelope["data"], true
 	}
 	value, found := expression.MapOf(s.data.Workload.Data)[name]

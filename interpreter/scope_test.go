@@ -16,7 +16,7 @@ import (
 // render evaluates a template where names mean what scope says.
 func render(t testing.TB, template string, scope *interpreter.Scope) any {
 	t.Helper()
-	book := tables.Decode(t, "workflow:\n  - {step: x, tool: http, url: http://x, params: {v: "+template+"}}\n")
+	book := tables.DecodeBody(t, "workflow:\n  - {step: x, tool: http, url: http://x, params: {v: "+template+"}}\n")
 	v, err := book.Steps[0].Action.Field("params").Get("v").Render(scope, tables.NewBudget())
 	require.NoError(t, err, template)
 	return v
@@ -32,7 +32,7 @@ func TestNamesResolveInOrder(t *testing.T) {
 		if step {
 			body += "  - {step: thing, tool: http, url: http://x}\n"
 		}
-		scope := interpreter.NewScope(tables.Decode(t, body), tables.Run, interpreter.Data{
+		scope := interpreter.NewScope(tables.DecodeBody(t, body), tables.Run, interpreter.Data{
 			Workload: expression.Of(map[string]any{name: "workload", "vars": "hidden", "run": "hidden", "args": "hidden"}),
 			Steps:    expression.Of(map[string]any{name: map[string]any{"data": "step", "status": "success"}}),
 			Vars:     expression.Of(map[string]any{name: "var"}),
@@ -131,7 +131,7 @@ func TestEndScope(t *testing.T) {
 // value whole, and that the vars before are left as they were.
 func TestVars(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `workflow:
+	book := tables.DecodeBody(t, `workflow:
   - step: a
     tool: http
     url: http://x
@@ -156,7 +156,7 @@ func TestStepArgs(t *testing.T) {
 		{`{step: a, tool: http, url: http://x, args: {a: 1}, loop: {collection: [1]}}`, `null`, `{"a":1}`},
 		{`{step: a, tool: http, url: http://x, args: {a: "{{ operation_key }}"}}`, `{"r": 1}`, `{"r":1}`},
 	} {
-		book := tables.Decode(t, "workflow:\n  - "+row.step+"\n")
+		book := tables.DecodeBody(t, "workflow:\n  - "+row.step+"\n")
 		args, err := request.StepArgs(book.Steps[0], tables.Value(t, row.routed), interpreter.NewScope(book, tables.Run, interpreter.Data{}), tables.NewBudget())
 		require.NoError(t, err, row.step)
 		require.Equal(t, row.want, tables.Encode(t, args), row.step)
@@ -165,7 +165,7 @@ func TestStepArgs(t *testing.T) {
 
 func TestCollection(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, "workload: {n: 3}\nworkflow:\n  - {step: a, tool: http, url: http://x, loop: {collection: \"{{ n }}\"}}\n")
+	book := tables.DecodeBody(t, "workload: {n: 3}\nworkflow:\n  - {step: a, tool: http, url: http://x, loop: {collection: \"{{ n }}\"}}\n")
 	scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)})
 	_, err := interpreter.EvalCollection(book.Steps[0].Loop, scope, tables.NewBudget())
 	var place *playbook.EvalError

@@ -22,7 +22,7 @@ func SealResult(text string) expression.Value { return expression.Of(map[string]
 
 // SealedText returns the text of a sealed result, "" for every other value.
 func SealedText(v any) string {
-	text, _ := expression.Member(v, sealedKey).(string)
+	text, _ := expression.MapMember(v, sealedKey).(string)
 	return text
 }
 
@@ -94,7 +94,7 @@ const (
 // SealedResult returns the sealed result of a step; "" if it has none, because it has not run or its failure was
 // ignored.
 func (s *Scope) SealedResult(step string) string {
-	return SealedText(expression.Member(expression.Member(s.rootScope().data.Steps.Data, step), "data"))
+	return SealedText(expression.MapMember(expression.MapMember(s.rootScope().data.Steps.Data, step), "data"))
 }
 
 // FillDeferred returns the attempt with deferred values filled in. opened has the decrypted results by step; seen is

@@ -54,7 +54,7 @@ func TooLargeResult(result CallResult, step *playbook.Step, message string) Call
 // ShortMessage returns the error's message, cut off if it is very long.
 func (e *ErrorObject) ShortMessage() string {
 	const shown = 2000
-	return source.Cut(e.Message, shown)
+	return source.CutText(e.Message, shown)
 }
 
 // BriefError returns the error without contents of responses.

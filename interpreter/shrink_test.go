@@ -17,7 +17,7 @@ import (
 func failedLoop(n, message, collected int) *interpreter.LoopResult {
 	result := interpreter.NewLoopResult(n)
 	for i := range n {
-		result.Add(i, i, interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
+		result.AddIteration(i, i, interpreter.IterationResult{Index: i, Result: interpreter.CallResult{
 			Status: interpreter.StatusError,
 			Error: &interpreter.ErrorObject{
 				Kind: interpreter.KindTool, Message: strings.Repeat("m", message),

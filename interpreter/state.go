@@ -25,8 +25,8 @@ type StateInput struct {
 	Begins []ToolInput `json:"begins,omitempty"`
 }
 
-// Describe names the claimed state, the first moved state, or the table of the first sink in Begins.
-func (in StateInput) Describe() string {
+// DescribeState names the claimed state, the first moved state, or the table of the first sink in Begins.
+func (in StateInput) DescribeState() string {
 	for _, begin := range in.Begins {
 		return "the table of sink " + begin.Place
 	}

@@ -210,8 +210,8 @@ func (s Status) Info() (StatusInfo, bool) {
 	return statuses[i], true
 }
 
-// Word returns the status as pages and graphs show it.
-func (s Status) Word() string {
+// DisplayWord returns the status as pages and graphs show it.
+func (s Status) DisplayWord() string {
 	switch s {
 	case RetryPending:
 		return "waiting to retry"
@@ -230,9 +230,9 @@ func (s Status) Ending() Ending {
 // Ended reports whether the status is final.
 func (s Status) Ended() bool { return s.Ending() != Open }
 
-// Tally returns the counter of a loop for iterations with the status. Unknown statuses count as running, so that
+// LoopTally returns the counter of a loop for iterations with the status. Unknown statuses count as running, so that
 // every iteration is counted.
-func (s Status) Tally() Tally {
+func (s Status) LoopTally() Tally {
 	if info, _ := s.Info(); info.Tally != TallyNone {
 		return info.Tally
 	}

@@ -83,7 +83,7 @@ func TestTalliesFitEndings(t *testing.T) {
 			require.Equal(t, interpreter.Open, info.Ending, status)
 		}
 	}
-	require.Equal(t, interpreter.TallyRunning, interpreter.Status("of another build").Tally(), "it is counted")
+	require.Equal(t, interpreter.TallyRunning, interpreter.Status("of another build").LoopTally(), "it is counted")
 }
 
 // TestEachReasonHasARow: a reason to wait says which status what waits has.

@@ -45,13 +45,13 @@ func withKey(m any, key string, value any) map[string]any {
 	return copied
 }
 
-// EvalCollection evaluates the collection of a loop; see Elements.
+// EvalCollection evaluates the collection of a loop; see LoopElements.
 func EvalCollection(loop *playbook.Loop, scope *Scope, budget *expression.Budget) ([]any, error) {
 	value, err := loop.Collection.Render(scope, budget)
 	if err != nil {
 		return nil, err
 	}
-	elements, err := Elements(value)
+	elements, err := LoopElements(value)
 	if err != nil {
 		return nil, &playbook.EvalError{Pos: loop.Collection.Pos, Message: err.Error()}
 	}

@@ -19,6 +19,6 @@ func TestTextOfALoop(t *testing.T) {
 		"1 completed, 1 failed, 3 cancelled of 5":  {Total: 5, Success: 1, Failed: 1, Cancelled: 3},
 		"1 completed, 1 cancelled, 1 to go of 3":   {Total: 3, Success: 1, Cancelled: 1},
 	} {
-		require.Equal(t, want, stats.Text())
+		require.Equal(t, want, stats.ProgressText())
 	}
 }

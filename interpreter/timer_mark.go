@@ -26,14 +26,14 @@ const markBegin = ` {"call":`
 // 400 bytes.
 const mostSummary = 160
 
-// Summary returns a text for people followed by the mark. The summary is the only data of a timer that Temporal
+// MarkSummary returns a text for people followed by the mark. The summary is the only data of a timer that Temporal
 // stores.
-func (m TimerMark) Summary(text string) string {
+func (m TimerMark) MarkSummary(text string) string {
 	mark, err := json.Marshal(m)
 	if err != nil {
 		return text // a struct of texts and numbers has no such error
 	}
-	return source.Cut(text, mostSummary) + " " + string(mark)
+	return source.CutText(text, mostSummary) + " " + string(mark)
 }
 
 // ParseTimerMark returns the mark in a summary; false if it has none.

@@ -24,7 +24,7 @@ func TestTimerMarks(t *testing.T) {
 		for _, text := range []string{
 			"fetch: attempt 2 of 5 after 4s: HTTP 503", "", `python {"call":"other","reason":"turn"}`, `{"call":`, strings.Repeat("x", 1000), "a\nb ü",
 		} {
-			summary := mark.Summary(text)
+			summary := mark.MarkSummary(text)
 			read, marked := interpreter.ParseTimerMark(summary)
 			require.True(t, marked, summary)
 			require.Equal(t, mark, read)

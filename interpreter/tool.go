@@ -108,9 +108,9 @@ func (in ToolInput) Timeout() time.Duration {
 	return time.Duration(in.TimeoutSeconds * float64(time.Second))
 }
 
-// Rows returns the rows that a sink writes: its args, or otherwise the result. A list is many rows, nil is none,
+// SinkRows returns the rows that a sink writes: its args, or otherwise the result. A list is many rows, nil is none,
 // any other value is one.
-func (in ToolInput) Rows() []any {
+func (in ToolInput) SinkRows() []any {
 	var v any
 	switch {
 	case in.Args != nil:
@@ -153,7 +153,7 @@ func (in ToolInput) ContributedRows() []any {
 	if in.Args != nil && in.Result != nil {
 		return incremental.ContributedRows(in.Result.Data)
 	}
-	return in.Rows()
+	return in.SinkRows()
 }
 
 // ToolResult is the result of a successful attempt; kept in workflow history.
@@ -386,8 +386,8 @@ type CheckResult struct {
 	Sinks *SinkCheck `json:"sinks,omitempty"`
 }
 
-// Recorded returns the sources of Files by name; nil for none.
-func (r CheckResult) Recorded() map[string]string {
+// FileSources returns the sources of Files by name; nil for none.
+func (r CheckResult) FileSources() map[string]string {
 	if len(r.Files) == 0 {
 		return nil
 	}
@@ -467,9 +467,9 @@ func (l RunLimits) SinkPolicies(book *playbook.Playbook, sink *playbook.Sink, to
 	return sink.Action.Retry
 }
 
-// Stages reports whether what a sink of the step writes is published together at the end of the call or loop.
-func (l RunLimits) Stages(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) bool {
-	return book.Stages(step, sink) && (l.StagesFiles || !book.StagesFile(step, sink))
+// StagesRows reports whether what a sink of the step writes is published together at the end of the call or loop.
+func (l RunLimits) StagesRows(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) bool {
+	return book.StagesRows(step, sink) && (l.StagesFiles || !book.StagesFile(step, sink))
 }
 
 // MaxInlinePayload is the maximum size of a payload, in bytes of JSON, without a payload store. Temporal rejects
@@ -509,8 +509,8 @@ func NewRunLimits(limits playbook.Limits) RunLimits {
 	}
 }
 
-// Activity returns the name of the activity that makes the attempt.
-func (in ToolInput) Activity() string {
+// ActivityName returns the name of the activity that makes the attempt.
+func (in ToolInput) ActivityName() string {
 	if in.Place != "" {
 		return WriteActivity(in.Tool)
 	}
@@ -534,7 +534,7 @@ type LedgerEntry struct {
 	// Forget is the number of the last write whose entry is no longer needed, because the state of the call after
 	// it is in history.
 	Forget       int
-	Continuation []byte // for Call.Resume
+	Continuation []byte // for Call.ResumeAfterWrite
 }
 
 // LimitKey returns the default key of a rate limit on the attempt: the host of its request, otherwise the tool with

@@ -89,8 +89,8 @@ type Census struct {
 // and a tree may cancel any number.
 const mostClosed = 100
 
-// Admit counts the requested runs, and returns how many of them may start.
-func (c *Census) Admit(asked Admission) AdmissionAnswer {
+// AdmitRuns counts the requested runs, and returns how many of them may start.
+func (c *Census) AdmitRuns(asked Admission) AdmissionAnswer {
 	if asked.Close != "" && !slices.Contains(c.Closed, asked.Close) {
 		c.Closed = append(c.Closed, asked.Close)
 		c.Closed = c.Closed[max(0, len(c.Closed)-mostClosed):]

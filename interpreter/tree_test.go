@@ -31,11 +31,11 @@ func TestCensus(t *testing.T) {
 	} {
 		c.asked.Tree = tree
 		require.NoError(t, c.asked.Check())
-		require.Equal(t, c.want, census.Admit(c.asked), "%+v", c.asked)
+		require.Equal(t, c.want, census.AdmitRuns(c.asked), "%+v", c.asked)
 		require.Equal(t, c.count, census.Admitted, "%+v", c.asked)
 	}
 	for i := range 1000 {
-		census.Admit(interpreter.Admission{Tree: tree, Close: fmt.Sprint(i)})
+		census.AdmitRuns(interpreter.Admission{Tree: tree, Close: fmt.Sprint(i)})
 	}
 	require.NoError(t, census.Check())
 	require.Len(t, census.Closed, 100)

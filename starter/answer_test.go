@@ -72,7 +72,7 @@ func (d *desk) say(args ...string) said {
 	var out, errs bytes.Buffer
 	args = append(args, "--address", d.env.Address, "--namespace", d.env.Namespace)
 	status := Main(d.t.Context(), args, cli.Streams{In: strings.NewReader(`{"from": "stdin"}`), Out: &out, Err: &errs})
-	program := strings.NewReplacer(terminal.Program()+" ", "starter ").Replace
+	program := strings.NewReplacer(terminal.ProgramName()+" ", "starter ").Replace
 	return said{status, program(out.String()), program(errs.String())}
 }
 
@@ -141,7 +141,7 @@ func (d *desk) awaits(id string, n, attempt int) []runs.AwaitedAttempt {
 	var asked []runs.AwaitedAttempt
 	require.Eventually(d.t, func() bool {
 		var err error
-		asked, _, err = reader.Awaiting(d.t.Context(), id, "", nil)
+		asked, _, err = reader.AwaitingAttempts(d.t.Context(), id, "", nil)
 		return err == nil && len(asked) == n && asked[n-1].Attempt == attempt
 	}, patience, 50*time.Millisecond, "nobody is asked")
 	return asked
@@ -400,18 +400,18 @@ func TestAnswerAfterTheEnd(t *testing.T) {
 	d := newDesk(t)
 	id := d.start(importStep)
 	reader := &runs.Reader{Client: d.env.Client(), Namespace: d.env.Namespace}
-	answer := interpreter.Answer{Verb: interpreter.AnswerComplete, AnswerTo: d.awaits(id, 1, 1)[0].To(), ID: "one"}
-	_, err := reader.Answer(t.Context(), id, answer)
+	answer := interpreter.Answer{Verb: interpreter.AnswerComplete, AnswerTo: d.awaits(id, 1, 1)[0].AttemptAddress(), ID: "one"}
+	_, err := reader.SendAnswer(t.Context(), id, answer)
 	require.NoError(t, err)
 	d.ends(id)
 	answer.ID = "two"
-	taken, err := reader.Answer(t.Context(), id, answer)
+	taken, err := reader.SendAnswer(t.Context(), id, answer)
 	require.NoError(t, err)
 	require.Equal(t, "one", taken.ID)
 	answer.By = "somebody else"
-	_, err = reader.Answer(t.Context(), id, answer)
+	_, err = reader.SendAnswer(t.Context(), id, answer)
 	require.ErrorIs(t, err, answers.ErrClosed)
-	_, found := reader.Recall(t.Context(), id, answer, 1)
+	_, found := reader.FindReceipt(t.Context(), id, answer, 1)
 	require.False(t, found)
 }
 
@@ -424,13 +424,13 @@ func TestAnswerTwice(t *testing.T) {
 	d.awaits(id, 1, 1)
 	reader := &runs.Reader{Client: d.env.Client(), Namespace: d.env.Namespace}
 	answer := interpreter.Answer{Verb: interpreter.AnswerFail, Message: "locked", AnswerTo: interpreter.AnswerTo{Step: "import"}, ID: "one"}
-	require.NoError(t, reader.Keep(t.Context(), id, answer))
+	require.NoError(t, reader.DepositAnswer(t.Context(), id, answer))
 	d.awaits(id, 1, 2)
-	taken, err := reader.Answer(t.Context(), id, answer)
+	taken, err := reader.SendAnswer(t.Context(), id, answer)
 	require.NoError(t, err)
 	require.Equal(t, 1, taken.Attempt, "it was taken before")
 	require.Equal(t, 2, d.awaits(id, 1, 2)[0].Attempt)
-	_, err = reader.Answer(t.Context(), id, interpreter.Answer{Verb: interpreter.AnswerComplete})
+	_, err = reader.SendAnswer(t.Context(), id, interpreter.Answer{Verb: interpreter.AnswerComplete})
 	require.NoError(t, err)
 	d.ends(id)
 }
@@ -458,7 +458,7 @@ func TestAnswerUsage(t *testing.T) {
 		var out, errs bytes.Buffer
 		status := Main(t.Context(), wrong.args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		require.Equal(t, exitcode.Usage, status, "%v: %s", wrong.args, errs.String())
-		require.Contains(t, strings.ReplaceAll(errs.String(), terminal.Program()+" ", "starter "), wrong.says)
+		require.Contains(t, strings.ReplaceAll(errs.String(), terminal.ProgramName()+" ", "starter "), wrong.says)
 	}
 	var errs bytes.Buffer
 	status := Main(t.Context(), []string{"approve", "x", "--address", "127.0.0.1:1"}, cli.Streams{In: strings.NewReader(""), Out: &errs, Err: &errs})

@@ -76,12 +76,12 @@ func TestAdviceIsDim(t *testing.T) {
 	}
 
 	shown := run("validate", bad)
-	require.Contains(t, shown, "\n"+dim+"For more, run "+terminal.Program()+" explain unknown-tool, or "+terminal.Program()+" docs --open unknown-tool."+plain+"\n")
+	require.Contains(t, shown, "\n"+dim+"For more, run "+terminal.ProgramName()+" explain unknown-tool, or "+terminal.ProgramName()+" docs --open unknown-tool."+plain+"\n")
 	require.NotContains(t, shown, yellow)
 
 	shown = run("run", good, "--set", "nothing=1", "--detach")
 	require.Contains(t, shown, yellow+`warning: the playbook's workload has no key "nothing", and no expression uses it`+plain+"\n")
-	require.Contains(t, shown, "\n"+dim+"See "+terminal.Program()+" run --help."+plain+"\n")
+	require.Contains(t, shown, "\n"+dim+"See "+terminal.ProgramName()+" run --help."+plain+"\n")
 	require.Equal(t, 1, strings.Count(shown, yellow))
 
 	server, err := client.NewLazyClient(client.Options{})
@@ -93,8 +93,8 @@ func TestAdviceIsDim(t *testing.T) {
 			look.HintNext(a.Streams, &session.Session{}, server.GetWorkflow(t.Context(), "patients-7x2k", ""), result)
 		})
 	}
-	require.Equal(t, dim+"To see what happened: "+terminal.Program()+" events patients-7x2k --failed"+plain+"\n", hint(protocol.Result{Status: interpreter.Failed}))
-	require.Equal(t, dim+"To run the failed iterations again: "+terminal.Program()+" dead-letters reprocess patients-7x2k"+plain+"\n", hint(protocol.Result{
+	require.Equal(t, dim+"To see what happened: "+terminal.ProgramName()+" events patients-7x2k --failed"+plain+"\n", hint(protocol.Result{Status: interpreter.Failed}))
+	require.Equal(t, dim+"To run the failed iterations again: "+terminal.ProgramName()+" dead-letters reprocess patients-7x2k"+plain+"\n", hint(protocol.Result{
 		Status: interpreter.Partial, Steps: []protocol.StepRecord{{Loop: &protocol.LoopRecord{Stats: interpreter.LoopStats{Failed: 1}}}},
 	}))
 

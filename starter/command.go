@@ -66,7 +66,7 @@ func Main(ctx context.Context, args []string, streams cli.Streams) int {
 		streams.Notef("starter: %v", err)
 		var invalid *load.ProblemsError // the command was fine
 		if status == exitcode.Usage && !errors.As(err, &invalid) {
-			streams.Advisef("See %s --help.", terminal.Program()+strings.TrimPrefix(command.CommandPath(), "starter"))
+			streams.Advisef("See %s --help.", terminal.ProgramName()+strings.TrimPrefix(command.CommandPath(), "starter"))
 		}
 	}
 	return status

@@ -99,7 +99,7 @@ func completeArgument(a *cli.App, command *cobra.Command, args []string, begun s
 func completeKnown(a *cli.App, command *cobra.Command, read func(context.Context, *session.Session) []string) []string {
 	ctx, cancel := context.WithTimeout(a.Interrupts.Graceful, completionPatience)
 	defer cancel()
-	s, err := givenServer(command).Existing(ctx)
+	s, err := givenServer(command).ConnectExisting(ctx)
 	if err != nil || s == nil {
 		return nil
 	}

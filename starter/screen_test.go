@@ -68,7 +68,7 @@ func TestHostileTextsReachNoTerminal(t *testing.T) {
 
 	result := protocol.Result{Status: "failed", Warnings: []string{hostile}}
 	var b bytes.Buffer
-	render.Report(&terminal.Screen{To: &b}, render.EndedRun{WorkflowID: hostile, Result: result}, terminal.Paper{Width: 80})
+	render.PrintReport(&terminal.Screen{To: &b}, render.EndedRun{WorkflowID: hostile, Result: result}, terminal.Paper{Width: 80})
 	require.Contains(t, b.String(), `\u001b]0;owned\u0007\u202egnp.exe\u009b2J: failed`)
 	require.NotContains(t, b.String(), "\x1b")
 }

@@ -294,7 +294,7 @@ func cmdPass(change func(*testenv.Proxy)) func(*testscript.TestScript, bool, []s
 func cmdDeparted(ts *testscript.TestScript, neg bool, args []string) {
 	use(ts, neg, len(args) == 1, "departed QUEUE")
 	c := testenv.Temporal(ts.Value(testKey{}).(*testing.T)).Client()
-	worker := host.NewWorker(c, activities.Default(), host.Options{TaskQueue: args[0], StopTimeout: time.Second})
+	worker := host.NewWorker(c, activities.DefaultCatalogue(), host.Options{TaskQueue: args[0], StopTimeout: time.Second})
 	ts.Check(worker.Start())
 	defer worker.Stop()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

@@ -51,7 +51,7 @@ func TestOlderBuild(t *testing.T) {
 	require.Equal(t, exitcode.Failed, status)
 	require.Equal(t, steer.Refused, doc.Runs[0].Outcome)
 	require.Equal(t, "the run's worker is an older build that does not know this command; upgrade the worker, "+
-		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, terminal.Program(), "starter", 1))
+		"or end the run with starter cancel "+run.GetID(), strings.Replace(doc.Runs[0].Message, terminal.ProgramName(), "starter", 1))
 	status, doc = send("cancel", "--reason", "it is old")
 	require.Equal(t, exitcode.OK, status)
 	require.Equal(t, steer.Done, doc.Runs[0].Outcome)

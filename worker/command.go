@@ -129,7 +129,7 @@ func runMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitcode.OK
 	}
-	if message := secret.Text(err.Error()); opts.jsonLog() {
+	if message := secret.MaskText(err.Error()); opts.jsonLog() {
 		slog.New(slog.NewJSONHandler(stderr, nil)).Error(message)
 	} else {
 		_, _ = fmt.Fprintf(stderr, "worker: %s\n", message)
@@ -246,7 +246,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 		return exitcode.Usage, err
 	}
 	defer func() { _ = store.Close() }()
-	if resources.Payloads, err = host.Payloads(store, os.LookupEnv); err != nil {
+	if resources.Payloads, err = host.PayloadLimits(store, os.LookupEnv); err != nil {
 		return exitcode.Usage, err
 	}
 	probes, err := opts.listenForProbes(ctx, store, logger)
@@ -259,14 +259,14 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 		return exitcode.Usage, err
 	}
 	defer watched.Close()
-	watched.Store(store)
-	c, err := connect.Dial(ctx, watched.Client(probes.ClientOptions(host.ClientOptions(store, server, logger))), logger)
+	watched.CountOperations(store)
+	c, err := connect.Dial(ctx, watched.ClientOptions(probes.ClientOptions(host.ClientOptions(store, server, logger))), logger)
 	if err != nil {
 		return withoutServer(ctx, err)
 	}
 	defer c.Close()
-	probes.Needs(health.Temporal(c))
-	resources.Telemetry = watched.Activities()
+	probes.AddDependency(health.TemporalDependency(c))
+	resources.Telemetry = watched.AttemptRecorder()
 	catalogue := activities.NewCatalogue(resources)
 	defer func() { _ = catalogue.Close() }()
 	watch, stopWatch := context.WithCancel(ctx)
@@ -274,7 +274,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	if err := activities.ReportTokens(watch, catalogue, c, server.Namespace); err != nil {
 		return exitcode.Usage, err
 	}
-	go host.WatchCache(watch, cacheBytes, watched.Activities(), logger)
+	go host.WatchCache(watch, cacheBytes, watched.AttemptRecorder(), logger)
 	opts.watchFigures(watch, census.NewSampler(c, store, server.Namespace), store, watched, logger)
 	return runWorker(ctx, c, catalogue, probes, opts.kept, host.Options{
 		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched, Build: ownBuild,
@@ -315,7 +315,7 @@ func (o *options) openTelemetry(ctx context.Context, logger *slog.Logger, secret
 // listenForProbes serves health probes, if the options name an address.
 func (o *options) listenForProbes(ctx context.Context, store *payload.Store, logger *slog.Logger) (*health.Server, error) {
 	probes, err := health.Listen(ctx, o.health, logger)
-	probes.Needs(&health.Dependency{Reason: "the payload store does not respond", Check: store.Ready})
+	probes.AddDependency(&health.Dependency{Reason: "the payload store does not respond", Check: store.CheckReady})
 	return probes, err
 }
 
@@ -363,7 +363,7 @@ func (o *options) resourcesAndServer(logger *slog.Logger, secret *secrets.Masker
 
 // serverAddress returns the address of the server, by default on this machine.
 func (o *options) serverAddress() (client.Options, error) {
-	server, err := connect.Resolve(o.server)
+	server, err := connect.ResolveOptions(o.server)
 	server.HostPort = cmp.Or(server.HostPort, defaultAddress)
 	return server, err
 }
@@ -378,7 +378,7 @@ func (o *options) cacheLimit() (int64, error) {
 
 // toolResources returns the resources of tools, from the options and the environment.
 func (o *options) toolResources() (activities.Resources, error) {
-	resources, err := host.Resources(host.OperatorFiles{Connections: o.connections, RateLimits: o.rateLimits, Egress: o.egress}, egress.Remote())
+	resources, err := host.ReadResources(host.OperatorFiles{Connections: o.connections, RateLimits: o.rateLimits, Egress: o.egress}, egress.RemotePolicy())
 	if err != nil {
 		return resources, err
 	}
@@ -497,8 +497,8 @@ func runWorker(
 		return exitcode.Failed, fmt.Errorf("could not start: %w", err)
 	}
 	defer w.Stop()
-	defer probes.Draining()
-	probes.Ready()
+	defer probes.SetDraining()
+	probes.SetReady()
 	ready()
 	select {
 	case <-ctx.Done():

@@ -188,7 +188,7 @@ func TestWorksUntilItsContextEnds(t *testing.T) {
 	started, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue},
 		protocol.PlaybookWorkflowName, protocol.Input{Name: "writes.yaml", Source: writesFile})
 	require.NoError(t, err)
-	result, err := ending.Of(t.Context(), started)
+	result, err := ending.WaitForResult(t.Context(), started)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
 	rows, err := os.ReadFile(filepath.Join(folder, "rows.jsonl"))
@@ -323,7 +323,7 @@ func TestPrivateAddressesAreDenied(t *testing.T) {
 			run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
 				protocol.Input{Name: "asks.yaml", Source: "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: asks}\nworkflow: [{step: ask, tool: http, url: \"" + api.URL + "\"}]\n"})
 			require.NoError(t, err)
-			result, err := ending.Of(t.Context(), run)
+			result, err := ending.WaitForResult(t.Context(), run)
 			require.NoError(t, err)
 			require.EqualValues(t, row.status, result.Status, "%+v", result.Error)
 			if row.status == "failed" {
@@ -399,7 +399,7 @@ func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
 	require.NotZero(t, now)
 	for i, one := range all {
 		require.NoError(t, answer(one.GetID(), interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(i)}))
-		result, err := ending.Of(t.Context(), one)
+		result, err := ending.WaitForResult(t.Context(), one)
 		require.NoError(t, err)
 		require.Equal(t, i, result.Result.Data)
 	}

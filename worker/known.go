@@ -46,7 +46,7 @@ func (o *options) knowPlaybooks(resources *activities.Resources) error {
 		return errors.New("--only-known requires --playbooks or --playbook-keys, or no playbook could run")
 	}
 	var err error
-	resources.Known, err = known.Open(folder, o.keys)
+	resources.Known, err = known.OpenFolder(folder, o.keys)
 	if err != nil {
 		return fmt.Errorf("--playbook-keys: %w", err)
 	}

@@ -187,7 +187,7 @@ func TestEachStatusOfAnOpenRunIsPublished(t *testing.T) {
 	for _, status := range interpreter.StatusesOf(interpreter.OfRun) {
 		if !status.Ended() {
 			var waits control.OpenWaits
-			waits.Add(status, began.Add(time.Hour))
+			waits.AddWork(status, began.Add(time.Hour))
 			require.Equal(t, status, waits.Status(), "no run is listed as %q: OpenWaits.Status in package control says when one is", status)
 		}
 	}

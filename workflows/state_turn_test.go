@@ -38,12 +38,12 @@ func newStateQueues(t *testing.T, answer func(n int, enter queue.Enter) (queue.D
 		return interpreter.StateOutput{}, nil
 	})
 	q.s.register(queue.EnterActivity, func(_ context.Context, enter queue.Enter) error {
-		q.note(enter.Name.ID(), enter.Request)
+		q.note(enter.Name.WorkflowID(), enter.Request)
 		if enter.Request.Leave {
 			return nil
 		}
 		decision, after := q.answer(len(q.requests), enter)
-		decision.RunID, decision.Visit, decision.Queue = enter.Request.RunID, enter.Request.Visit, enter.Name.ID()
+		decision.RunID, decision.Visit, decision.Queue = enter.Request.RunID, enter.Request.Visit, enter.Name.WorkflowID()
 		if decision.State != "" {
 			q.s.env.RegisterDelayedCallback(func() { q.s.env.SignalWorkflow(queue.DecisionSignal, decision) }, after)
 		}
@@ -494,6 +494,6 @@ func TestStateTurnOfALoop(t *testing.T) {
     incremental: {cursor_path: id, initial_value: 0, state: "{{ 1 + 1 }} of {{ tenant }}"}
 `)
 	require.NotEqual(t, interpreter.Failed, result.Status, "%+v", result.Error)
-	id := queue.Name{Key: "2 of {{ tenant }}", State: true}.ID()
+	id := queue.Name{Key: "2 of {{ tenant }}", State: true}.WorkflowID()
 	require.Equal(t, []string{"orders#1 asks " + id, "orders#1 leaves " + id}, q.requests)
 }

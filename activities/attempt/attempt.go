@@ -98,7 +98,7 @@ func (e *putOffError) Error() string { return e.text }
 // of the rate limit. The error says why the attempt is not made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
-	case !b.hosted && b.delivery.State.Spent(in.Lost):
+	case !b.hosted && b.delivery.State.IsExhausted(in.Lost):
 		return errSpent
 	case WorkerStopping(ctx):
 		return ErrReleased
@@ -115,7 +115,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return nil
 	}
 	if turns := WorkerOf(ctx).Turns; turns != nil {
-		if turn := turns.Turn(*limit, in); turn != nil {
+		if turn := turns.ReserveSlot(*limit, in); turn != nil {
 			return awayError(*turn, limit.Key, turn.At.Sub(NewClock(ctx).Now()))
 		}
 		return nil
@@ -148,12 +148,12 @@ func atHandover(ctx context.Context, done func()) {
 // measureRun is an attempt whose result is looked at under the attempt's own time.
 func measureRun(run Func, most int) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
-		defer memory.Done(ctx)
+		defer memory.MarkDone(ctx)
 		result, err := run(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, 0, err
 		}
-		result = tool.SecretsOf(ctx).Masked(result)
+		result = tool.SecretsOf(ctx).MaskResult(result)
 		size, err := checkSize(result, in, most)
 		return result, size, err
 	}
@@ -162,7 +162,7 @@ func measureRun(run Func, most int) measuredFunc {
 // afterBegin is a tool that acts from the start.
 func afterBegin(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-		if err := tool.Begin(ctx); err != nil {
+		if err := tool.BeginAttempt(ctx); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 		return run(ctx, in)
@@ -292,15 +292,15 @@ func activityError(
 ) error {
 	switch cause := stopCause(ctx, bounded, b, err); {
 	case errors.Is(err, errSpent):
-		object := b.delivery.State.Lost(in.Lost)
+		object := b.delivery.State.ExhaustedFailure(in.Lost)
 		object.Attempt, object.Page = in.Attempt, in.Page
 		return ApplicationError(object)
 	case cause != nil && b.hosted:
 		return cause
 	case cause != nil:
-		b.delivery.Returned(ctx, errors.Is(cause, ErrCut))
+		b.delivery.RecordReturn(ctx, errors.Is(cause, ErrCut))
 		return DeliverAgain(cause)
-	case Cancelled(ctx):
+	case IsRunCancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
 	case ctx.Err() != nil && (tool.IsContextError(err) || !b.hasBegun()):
 		return DeliverAgain(ErrDisconnected)
@@ -378,9 +378,9 @@ func DeliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) erro
 	})
 }
 
-// Cancelled reports whether the run was cancelled. A context also ends when its worker stops or
+// IsRunCancelled reports whether the run was cancelled. A context also ends when its worker stops or
 // when the server is unreachable.
-func Cancelled(ctx context.Context) bool {
+func IsRunCancelled(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled)
 }

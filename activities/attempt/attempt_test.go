@@ -42,8 +42,8 @@ func (f toolFunc) Run(ctx context.Context, in interpreter.ToolInput) (interprete
 func probe(t *testing.T, f toolFunc) *activities.Catalogue {
 	t.Helper()
 
-	c := activities.Default()
-	require.NoError(t, c.Register(f))
+	c := activities.DefaultCatalogue()
+	require.NoError(t, c.RegisterTool(f))
 	return c
 }
 
@@ -245,7 +245,7 @@ func TestHeartbeatsGoOnWhileTheToolRuns(t *testing.T) {
 
 		var result interpreter.ToolResult
 
-		err := workflow.ExecuteActivity(ctx, "probe", tooltest.Complete(interpreter.ToolInput{TimeoutSeconds: 30}, "probe")).Get(ctx, &result)
+		err := workflow.ExecuteActivity(ctx, "probe", tooltest.CompleteInput(interpreter.ToolInput{TimeoutSeconds: 30}, "probe")).Get(ctx, &result)
 		return result, err
 	})
 
@@ -274,7 +274,7 @@ func TestAStoppedWorkerGivesTheAttemptBack(t *testing.T) {
 	env.SetWorkerStopChannel(stop)
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
 
-	_, err := env.ExecuteActivity("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	_, err := env.ExecuteActivity("probe", tooltest.CompleteInput(interpreter.ToolInput{}, "probe"))
 
 	var application *temporal.ApplicationError
 

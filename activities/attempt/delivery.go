@@ -70,9 +70,11 @@ func (w DeliveryState) nextDelivery(n int, announces bool) DeliveryState {
 // Without it, a response that kills its reader would kill one worker after another.
 const mostReceived = 2
 
-// Spent reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
+// IsExhausted reports whether the attempt must not be delivered again, because too many workers were lost or stopped with it. lost is how
 // many attempts of the same request have already lost their workers (interpreter.ToolInput); one more is enough then.
-func (w DeliveryState) Spent(lost int) bool { return w.Cut > maxCuts || w.lostFailure(lost) != nil }
+func (w DeliveryState) IsExhausted(lost int) bool {
+	return w.Cut > maxCuts || w.lostFailure(lost) != nil
+}
 
 // lostFailure returns the failure of an attempt that has lost too many workers, nil if another
 // worker may make it.
@@ -86,8 +88,8 @@ func (w DeliveryState) lostFailure(lost int) *interpreter.ErrorObject {
 	return nil
 }
 
-// Lost is the end of an attempt that is spent.
-func (w DeliveryState) Lost(before int) *interpreter.ErrorObject {
+// ExhaustedFailure is the end of an attempt that is spent.
+func (w DeliveryState) ExhaustedFailure(before int) *interpreter.ErrorObject {
 	if end := w.lostFailure(before); end != nil {
 		return end
 	}
@@ -130,15 +132,15 @@ func NewDelivery(ctx context.Context, announces bool) *Delivery {
 	return d
 }
 
-// Beat sends a heartbeat: that the worker lives, and its progress. What is lost is sent with
+// SendHeartbeat sends a heartbeat: that the worker lives, and its progress. What is lost is sent with
 // the next heartbeat.
-func (d *Delivery) Beat(ctx context.Context) {
+func (d *Delivery) SendHeartbeat(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_ = d.recordState(ctx)
 }
 
-// beatUnlessReported is Beat, unless progress was sent a moment ago, which was a heartbeat too.
+// beatUnlessReported is SendHeartbeat, unless progress was sent a moment ago, which was a heartbeat too.
 func (d *Delivery) beatUnlessReported(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,10 +219,10 @@ func (d *Delivery) endReceives(place int) {
 	}
 }
 
-// Returned records that this delivery does not count because its worker stops; cut says that an
+// RecordReturn records that this delivery does not count because its worker stops; cut says that an
 // attempt was interrupted. The next worker knows only this heartbeat, so it is sent until it
 // arrives or the worker runs out of time.
-func (d *Delivery) Returned(ctx context.Context, cut bool) {
+func (d *Delivery) RecordReturn(ctx context.Context, cut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.State.Begun = false
@@ -336,8 +338,8 @@ func (b *beginning) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Answered records that the other side has received what the attempt sent.
-func (b *beginning) Answered() {
+// MarkAnswered records that the other side has received what the attempt sent.
+func (b *beginning) MarkAnswered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.onSend != nil && b.sent {
@@ -345,9 +347,9 @@ func (b *beginning) Answered() {
 	}
 }
 
-// Receives records that the attempt reads much: should the worker be lost then, this may
+// MarkReceiving records that the attempt reads much: should the worker be lost then, this may
 // be why.
-func (b *beginning) Receives(ctx context.Context) {
+func (b *beginning) MarkReceiving(ctx context.Context) {
 	at := 0 // of an attempt that has the activity to itself
 	if of, ok := ctx.Value(callKey{}).(*callContext); ok {
 		at = of.at
@@ -355,8 +357,8 @@ func (b *beginning) Receives(ctx context.Context) {
 	b.delivery.recordReceives(ctx, at)
 }
 
-// Progressed records that more of the attempt is done permanently.
-func (b *beginning) Progressed(ctx context.Context, done interpreter.HostedStep) {
+// MarkProgress records that more of the attempt is done permanently.
+func (b *beginning) MarkProgress(ctx context.Context, done interpreter.HostedStep) {
 	if !b.hosted {
 		b.delivery.recordProgress(ctx, done)
 	}

@@ -199,7 +199,7 @@ func TestAStoppingWorkerHandsBackWhatWaits(t *testing.T) {
 		}
 	}()
 
-	_, err = s.run("file.write", tooltest.Complete(interpreter.ToolInput{
+	_, err = s.run("file.write", tooltest.CompleteInput(interpreter.ToolInput{
 		Result: tooltest.Value([]any{1}), Fields: map[string]expression.Value{"path": expression.Of("rows.jsonl")},
 	}, "file"))
 	s.requireHandedBack(err, "before the attempt started", attempt.DeliveryState{Delivery: 1})
@@ -217,7 +217,7 @@ func TestNothingBeginsOnAStoppingWorker(t *testing.T) {
 	}), time.Hour)
 	close(s.stop)
 
-	_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	_, err := s.run("probe", tooltest.CompleteInput(interpreter.ToolInput{}, "probe"))
 	s.requireHandedBack(err, "before the attempt started", attempt.DeliveryState{Delivery: 1})
 	require.False(t, called)
 }
@@ -239,7 +239,7 @@ func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
 			return interpreter.ToolResult{Data: expression.Of("done")}, nil
 		}
 	}), time.Hour)
-	done, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	done, err := s.run("probe", tooltest.CompleteInput(interpreter.ToolInput{}, "probe"))
 	require.NoError(t, err)
 	require.Equal(t, "done", done)
 
@@ -249,7 +249,7 @@ func TestAStoppingWorkerLetsAttemptsEnd(t *testing.T) {
 		close(cut.stop)
 		return untilDone(ctx, in)
 	}), time.Millisecond)
-	_, err = cut.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+	_, err = cut.run("probe", tooltest.CompleteInput(interpreter.ToolInput{}, "probe"))
 	cut.requireHandedBack(err, "stopped during the attempt", attempt.DeliveryState{Delivery: 1, Cut: 1})
 }
 
@@ -305,7 +305,7 @@ func TestWhatAStoppingWorkerReturnsArrives(t *testing.T) {
 				return untilDone(ctx, in)
 			}), 0)
 			s.env.SetWorkerOptions(worker.Options{BackgroundActivityContext: attempt.WithWorker(t.Context(), attempt.Worker{StopGrace: time.Millisecond, Client: server})})
-			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{}, "probe"))
+			_, err := s.run("probe", tooltest.CompleteInput(interpreter.ToolInput{}, "probe"))
 			require.ErrorContains(t, err, "stopped during the attempt")
 			require.Equal(t, test.tries, server.tries)
 			require.Equal(t, test.last, server.last)
@@ -343,7 +343,7 @@ func TestTheLastDeliveryActsNoMore(t *testing.T) {
 			}), time.Hour)
 			s.env.SetHeartbeatDetails(map[string]any{"delivery": test.word})
 
-			_, err := s.run("probe", tooltest.Complete(interpreter.ToolInput{Attempt: 2, Page: 3, Lost: test.lost}, "probe"))
+			_, err := s.run("probe", tooltest.CompleteInput(interpreter.ToolInput{Attempt: 2, Page: 3, Lost: test.lost}, "probe"))
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, interpreter.KindWorkerLost, object.Kind)
 			require.EqualValues(t, test.class, object.Class)
@@ -370,7 +370,7 @@ func TestLargeAnswersAreTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 				if test.body[0] == '[' {
 					w.Header().Set("Content-Type", "application/json")
 				}
@@ -378,7 +378,7 @@ func TestLargeAnswersAreTold(t *testing.T) {
 				_, _ = w.Write([]byte(test.body))
 			})
 			s := newStoppingWorker(t, activities.NewCatalogue(activities.Resources{}), time.Hour)
-			_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
+			_, err := s.run("http", tooltest.CompleteInput(interpreter.ToolInput{
 				TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of(url)},
 			}, "http"))
 			require.NoError(t, err)
@@ -441,7 +441,7 @@ func TestARequestWithoutAConnectionHasNotBegun(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	s = newStoppingWorker(t, activities.NewCatalogue(activities.Resources{HTTP: activities.HTTPOptions{Transport: transport}}), time.Hour)
-	_, err := s.run("http", tooltest.Complete(interpreter.ToolInput{
+	_, err := s.run("http", tooltest.CompleteInput(interpreter.ToolInput{
 		TimeoutSeconds: 50, Fields: map[string]expression.Value{"url": expression.Of("http://127.0.0.1:1/")},
 	}, "http"))
 	s.requireHandedBack(err, "before the attempt started", attempt.DeliveryState{Delivery: 1})

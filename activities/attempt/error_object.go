@@ -45,13 +45,13 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 // maskedAnswer is the metadata of a failed answer as the history stores it.
 func maskedAnswer(answer interpreter.ToolMeta, secrets *tool.Secrets) *interpreter.ToolMeta {
 	masked := interpreter.ToolMeta{
-		Status: answer.Status, Headers: tool.ErrorHeaders(answer.Headers, secrets), URL: secrets.Text(answer.URL),
+		Status: answer.Status, Headers: tool.ErrorHeaders(answer.Headers, secrets), URL: secrets.MaskText(answer.URL),
 	}
 	for _, rel := range slices.Sorted(maps.Keys(answer.Links)) {
 		if masked.Links == nil {
 			masked.Links = map[string]string{}
 		}
-		masked.Links[secrets.Text(rel)] = secrets.Text(answer.Links[rel])
+		masked.Links[secrets.MaskText(rel)] = secrets.MaskText(answer.Links[rel])
 	}
 	return &masked
 }
@@ -78,7 +78,7 @@ func cutOff(text string, limit int) string { return text[:min(len(text), limit)]
 
 // maskedText is at most limit bytes of a text, without secrets.
 func maskedText(text string, limit int, secrets *tool.Secrets) string {
-	return tool.CutText(secrets.Text(cutOff(text, beyond*limit)), limit)
+	return tool.CutText(secrets.MaskText(cutOff(text, beyond*limit)), limit)
 }
 
 // maskedBody is a body as the history stores it, without secrets.

@@ -13,7 +13,7 @@ import (
 // request that was not lost before.
 func Deliver(before DeliveryState, n int, tells bool) (DeliveryState, bool) {
 	w := before.nextDelivery(n, tells)
-	return w, w.Spent(0)
+	return w, w.IsExhausted(0)
 }
 
 // FirstTurn is when the first turn of a lease is by the clock of this machine.

@@ -87,9 +87,9 @@ func describeControl(ctx context.Context, workflowID string) (interpreter.Contro
 	return control, nil
 }
 
-// Hold returns the pause that prevents an attempt from starting a run, nil for none. It passes
+// FindHold returns the pause that prevents an attempt from starting a run, nil for none. It passes
 // the same gate as other attempts.
-func (r *Runner) Hold(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error) {
+func (r *Runner) FindHold(ctx context.Context, attempt interpreter.PausedBy) (*interpreter.Hold, error) {
 	_, err := r.gate.passGate(ctx, holding{run: attempt.Run, version: attempt.Version, step: attempt.Step, above: attempt.Parents})
 	if off, ok := errors.AsType[*putOffError](err); ok {
 		return off.until.Hold, nil

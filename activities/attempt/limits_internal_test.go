@@ -22,10 +22,10 @@ import (
 // TestWorkersThatStop passes maxCuts.
 func TestWorkersThatStop(t *testing.T) {
 	t.Parallel()
-	require.False(t, DeliveryState{Cut: maxCuts}.Spent(0))
+	require.False(t, DeliveryState{Cut: maxCuts}.IsExhausted(0))
 	spent := DeliveryState{Cut: maxCuts + 1}
-	require.True(t, spent.Spent(0))
-	require.Equal(t, "the attempt was interrupted 21 times by a stopping worker", spent.Lost(0).Message)
+	require.True(t, spent.IsExhausted(0))
+	require.Equal(t, "the attempt was interrupted 21 times by a stopping worker", spent.ExhaustedFailure(0).Message)
 }
 
 // TestLongFailures passes tool.MaxMessage and mostMasked: of a body that is longer than what is searched for secrets the end is

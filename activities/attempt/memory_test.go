@@ -24,7 +24,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 
 	held, release := make(chan struct{}, 1), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(release) })
-	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/small" {
 			_, _ = io.WriteString(w, "small")
 			return
@@ -90,7 +90,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 func TestValuesLargerThanTheMemoryAreRefused(t *testing.T) {
 	t.Parallel()
 
-	url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, "["+strings.Repeat(`{"a":1},`, 100_000)+"1]")
 	})

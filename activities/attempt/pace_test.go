@@ -60,7 +60,7 @@ func TestLateRequestsDoNotBunch(t *testing.T) {
 
 	for range 14 {
 		group.Go(func() error {
-			_, err := run(t.Context(), tooltest.Complete(interpreter.ToolInput{
+			_, err := run(t.Context(), tooltest.CompleteInput(interpreter.ToolInput{
 				RateLimit: &limit, Fields: map[string]expression.Value{"url": expression.Of(server.URL)},
 			}, "http"))
 			return err

@@ -216,7 +216,7 @@ func (l *turnQueue) beginAttempt(ctx context.Context, b *beginning) error {
 func (p *pacer) pauseLimit(ctx context.Context, limit ratelimit.Limit, wait time.Duration) {
 	most := p.limits.maxPause(limit)
 	if turns := WorkerOf(ctx).Turns; turns != nil {
-		turns.Pause(limit, min(wait, most))
+		turns.PauseAttempts(limit, min(wait, most))
 		return
 	}
 	queue, now := p.queueOf(ctx, limit), time.Now()
@@ -256,7 +256,7 @@ func (l *turnQueue) requestLease(ctx context.Context, request ratelimit.LeaseReq
 	var lease ratelimit.Lease
 	var err error
 	if activity.IsActivity(ctx) {
-		if lease, err = keeper.Lease(ctx, l.id, request); err != nil {
+		if lease, err = keeper.LeaseSlots(ctx, l.id, request); err != nil {
 			return ratelimit.Lease{}, time.Time{}, err
 		}
 	} else {

@@ -83,7 +83,7 @@ func (r RateLimits) Warnings(book *playbook.Playbook) []string {
 		}
 		asked := step.Action.RateLimit
 		in := interpreter.ToolInput{RateLimit: &ratelimit.Limit{
-			Key: literalKey(book.Resolve(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
+			Key: literalKey(book.ResolveAction(step.Action)), Requests: asked.Requests, PerSeconds: asked.Per.Seconds(),
 		}}
 		if limit, more := r.limitOf(in); more {
 			all = append(all, fmt.Sprintf("%s:%s: step %q requests %d per %s for %q; the worker's rate limit applies: %d per %s",

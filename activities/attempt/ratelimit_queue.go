@@ -88,7 +88,7 @@ func (l *turnQueue) awaitTurn(w *waiter, b *beginning) (time.Time, error) {
 			l.dismissWaiter(w)
 			l.releaseWaiters(w.ctx)
 		case <-heartbeat:
-			b.delivery.Beat(w.ctx)
+			b.delivery.SendHeartbeat(w.ctx)
 		case <-stopChannel(w.ctx):
 			return time.Time{}, ErrReleased
 		case <-w.ctx.Done():

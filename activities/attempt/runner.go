@@ -123,21 +123,21 @@ func (r *Runner) functionNamed(name string) measuredFunc {
 	return r.byName[name]
 }
 
-// Try makes one attempt outside of Temporal as an activity would: under its rate limit, within
+// TryOnce makes one attempt outside of Temporal as an activity would: under its rate limit, within
 // its time limit, and with secrets masked in its outcome. A failure of the tool is an outcome;
 // the error is that of ctx.
-func (r *Runner) Try(ctx context.Context, in interpreter.ToolInput) (interpreter.Outcome, error) {
-	made, err := r.Make(WithDelivery(ctx, NewDelivery(ctx, false)), in)
+func (r *Runner) TryOnce(ctx context.Context, in interpreter.ToolInput) (interpreter.Outcome, error) {
+	made, err := r.MakeAttempt(WithDelivery(ctx, NewDelivery(ctx, false)), in)
 	if ctx.Err() != nil {
 		return interpreter.Outcome{}, context.Cause(ctx)
 	}
 	return made.Outcome, err
 }
 
-// Make makes one attempt, in an activity that hosts its call, with the tool's own wrapping, and takes its failure
+// MakeAttempt makes one attempt, in an activity that hosts its call, with the tool's own wrapping, and takes its failure
 // apart again. The error is one that ends the activity.
-func (r *Runner) Make(ctx context.Context, input interpreter.ToolInput) (Attempt, error) {
-	run := r.functionNamed(input.Activity())
+func (r *Runner) MakeAttempt(ctx context.Context, input interpreter.ToolInput) (Attempt, error) {
+	run := r.functionNamed(input.ActivityName())
 	if run == nil {
 		return failedAttempt(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true,

@@ -77,7 +77,7 @@ func (res Resources) sealResult(ctx context.Context, in interpreter.ToolInput, r
 		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
 			"fetch data that is not secret in a separate step", in.Step, len(texts), maxSecretTexts)
 	}
-	tool.Conceal(ctx, res.Secrets, texts)
+	tool.ConcealTexts(ctx, res.Secrets, texts)
 	text, err := res.SecretKeys.Seal(encoded, sealPlace(in.Secret.Run, in.Step))
 	if err != nil {
 		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: its secret result cannot be encrypted: %w", in.Step, err)
@@ -103,7 +103,7 @@ func (res Resources) revealSecrets(ctx context.Context, in interpreter.ToolInput
 			return in, err
 		}
 		texts := secretTexts(value)
-		tool.Conceal(ctx, res.Secrets, texts)
+		tool.ConcealTexts(ctx, res.Secrets, texts)
 		known = append(known, texts...)
 		opened[step] = value
 	}

@@ -34,7 +34,7 @@ func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.
 	}
 	reshape := in.Reshaped
 	if reshape == nil {
-		reshape = func() (interpreter.ShapedRows, error) { return Reshape(ctx, in) }
+		reshape = func() (interpreter.ShapedRows, error) { return ReshapeRows(ctx, in) }
 	}
 	rows, err := reshape()
 	switch {
@@ -48,9 +48,9 @@ func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.
 	return in.WithRows(rows), rows.Notes, nil
 }
 
-// Reshape applies fields and exclude to the rows of an attempt, on several processors. The error is from
+// ReshapeRows applies fields and exclude to the rows of an attempt, on several processors. The error is from
 // [interpreter.ToolInput.ShapeRows], or of ctx.
-func Reshape(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error) {
+func ReshapeRows(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error) {
 	return in.ShapeRows(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {
 		return inParts(ctx, rows, part)
 	})

@@ -42,13 +42,13 @@ type Payloads struct {
 
 // PayloadStore stores large values. It is safe for concurrent use.
 type PayloadStore interface {
-	// Ready reports whether the store accepts values.
-	Ready(ctx context.Context) error
+	// CheckReady reports whether the store accepts values.
+	CheckReady(ctx context.Context) error
 	// Write writes a value, so that it need not be written once the activity has
 	// ended. The error names key and store.
 	Write(ctx context.Context, value *commonpb.Payload) error
-	// Inline marks a value to go into the history, whatever its size.
-	Inline(value *commonpb.Payload) *commonpb.Payload
+	// MarkInline marks a value to go into the history, whatever its size.
+	MarkInline(value *commonpb.Payload) *commonpb.Payload
 }
 
 // storeRetry is the first wait before a store is tried again, storeRetryMax the longest.
@@ -67,7 +67,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 	if p.Store == nil {
 		return nil
 	}
-	err := p.Store.Ready(ctx)
+	err := p.Store.CheckReady(ctx)
 	if err == nil { // as nearly always: no ticker is needed
 		return nil
 	}
@@ -87,7 +87,7 @@ func (p Payloads) awaitStore(ctx context.Context, in interpreter.ToolInput) erro
 		if err := waitWithHeartbeats(ctx, wait, heartbeat); err != nil {
 			return err
 		}
-		err = p.Store.Ready(ctx)
+		err = p.Store.CheckReady(ctx)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func waitWithHeartbeats(ctx context.Context, wait time.Duration, heartbeat <-cha
 			return nil
 		case <-heartbeat:
 			if b := beginningIn(ctx); b != nil {
-				b.delivery.Beat(ctx)
+				b.delivery.SendHeartbeat(ctx)
 			}
 		case <-stopChannel(ctx):
 			return ErrReleased
@@ -188,7 +188,7 @@ func (o *outcomeStore) storedValue(ctx context.Context, result any) (*commonpb.P
 			return nil, err
 		}
 	}
-	return o.payloads.Store.Inline(value), nil
+	return o.payloads.Store.MarkInline(value), nil
 }
 
 // writeValue writes the value until the store accepts it or patience ends; a little longer if

@@ -37,11 +37,11 @@ type away struct {
 	kept  []*commonpb.Payload
 }
 
-func (*away) Ready(context.Context) error { return nil }
+func (*away) CheckReady(context.Context) error { return nil }
 
-func (*away) Inline(value *commonpb.Payload) *commonpb.Payload {
+func (*away) MarkInline(value *commonpb.Payload) *commonpb.Payload {
 	var store *payload.Store
-	return store.Inline(value)
+	return store.MarkInline(value)
 }
 
 func (a *away) Write(ctx context.Context, value *commonpb.Payload) error {

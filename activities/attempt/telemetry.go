@@ -143,5 +143,5 @@ func rowsWritten(in interpreter.ToolInput, result interpreter.ToolResult) int64 
 	if n, ok := figures["rows_affected"].(int); ok {
 		return int64(n)
 	}
-	return int64(len(in.Rows()))
+	return int64(len(in.SinkRows()))
 }

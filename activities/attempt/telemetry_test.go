@@ -142,12 +142,12 @@ func TestTraceHeader(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	_, err := tooltest.CallHTTP(t, c, tooltest.Input(map[string]any{"url": first.URL})(t))
 	require.NoError(t, err)
-	require.Contains(t, first.Received()[0], "Traceparent: "+parent)
-	require.Len(t, other.Received(), 1)
-	require.NotContains(t, strings.ToLower(other.Received()[0]), "traceparent")
+	require.Contains(t, first.ReceivedRequests()[0], "Traceparent: "+parent)
+	require.Len(t, other.ReceivedRequests(), 1)
+	require.NotContains(t, strings.ToLower(other.ReceivedRequests()[0]), "traceparent")
 	own := map[string]any{"url": other.URL, "headers": map[string]any{"TraceParent": "the author's"}}
 	_, err = tooltest.CallHTTP(t, c, tooltest.Input(own)(t))
 	require.NoError(t, err)
-	require.Contains(t, other.Received()[1], "Traceparent: the author's")
-	require.NotContains(t, other.Received()[1], parent)
+	require.Contains(t, other.ReceivedRequests()[1], "Traceparent: the author's")
+	require.NotContains(t, other.ReceivedRequests()[1], parent)
 }

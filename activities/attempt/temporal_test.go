@@ -29,7 +29,7 @@ func probeOnce(ctx workflow.Context) (interpreter.ToolResult, error) {
 
 	var result interpreter.ToolResult
 
-	err := workflow.ExecuteActivity(ctx, "probe", tooltest.Complete(interpreter.ToolInput{TimeoutSeconds: 50}, "probe")).Get(ctx, &result)
+	err := workflow.ExecuteActivity(ctx, "probe", tooltest.CompleteInput(interpreter.ToolInput{TimeoutSeconds: 50}, "probe")).Get(ctx, &result)
 	return result, err
 }
 

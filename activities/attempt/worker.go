@@ -32,11 +32,11 @@ type Worker struct {
 // Turns gives attempts their permits where they cannot wait, since no time passes, as in tests
 // of playbooks. It is safe for concurrent use.
 type Turns interface {
-	// Turn returns the permit for which the attempt has to come back, nil if it may be made
+	// ReserveSlot returns the permit for which the attempt has to come back, nil if it may be made
 	// now.
-	Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
-	// Pause pauses all attempts under a limit for a time.
-	Pause(limit ratelimit.Limit, wait time.Duration)
+	ReserveSlot(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
+	// PauseAttempts pauses all attempts under a limit for a time.
+	PauseAttempts(limit ratelimit.Limit, wait time.Duration)
 }
 
 type workerKey struct{}

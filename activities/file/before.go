@@ -43,7 +43,7 @@ func (w *fileWrite) readBefore(journal *journal, file *os.File, info os.FileInfo
 	}
 	content, bare := withoutMark(file, before.size)
 	before.isOpen = before.isOpen && !bare
-	if before.columns, err = (format.CSVDialect{}).Header(content); err != nil {
+	if before.columns, err = (format.CSVDialect{}).ReadHeader(content); err != nil {
 		return before, tool.Errorf("write %s: its first line is not CSV: %w", w.path, err)
 	}
 	return before, nil

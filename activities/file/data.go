@@ -103,8 +103,8 @@ func (f *dataFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// written is how many bytes the file has by now.
-func (f *dataFile) written() int64 { return f.bytes }
+// sizeSoFar is how many bytes the file has by now.
+func (f *dataFile) sizeSoFar() int64 { return f.bytes }
 
 // addRecord adds the rows of a record.
 func (f *dataFile) addRecord(record stagedRecord) error {

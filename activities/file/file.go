@@ -123,7 +123,7 @@ columns to the files that are there, but not change their types. A value that it
 does not hold exactly is a final error that names row and column: nothing is rounded or
 cut, a time with a zone is not a timestamp, and one without is not a timestamptz. Texts
 that are plain numbers, as CSV has them, are read as numbers.`,
-		Fields: append(ownFields(), format.Fields("by the file's name", "The format; a sink writes jsonl, csv or parquet.", format.Formulas)...),
+		Fields: append(ownFields(), format.ReadingFields("by the file's name", "The format; a sink writes jsonl, csv or parquet.", format.Formulas)...),
 		Writes: true,
 		Example: `step: report
 tool: file
@@ -146,7 +146,7 @@ func ownFields() []playbook.Field {
 
 // Run reads a file.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	options, err := format.Of(in)
+	options, err := format.OptionsOf(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -203,7 +203,7 @@ func (t *Tool) openContent(ctx context.Context, in interpreter.ToolInput, path s
 		return nil, err
 	}
 	defer func() { _ = from.Close() }()
-	if err := tool.Begin(ctx); err != nil {
+	if err := tool.BeginAttempt(ctx); err != nil {
 		return nil, err
 	}
 	file, info, err := openToRead(from, path)
@@ -222,7 +222,7 @@ func (t *Tool) openRemoteContent(ctx context.Context, in interpreter.ToolInput, 
 	if err != nil {
 		return nil, err
 	}
-	if err := tool.Begin(ctx); err != nil {
+	if err := tool.BeginAttempt(ctx); err != nil {
 		return nil, err
 	}
 	object, seen, err := from.openObject(ctx)
@@ -235,8 +235,8 @@ func (t *Tool) openRemoteContent(ctx context.Context, in interpreter.ToolInput, 
 	}}, nil
 }
 
-// Open opens a file as a source of rows.
-func (t *Tool) Open(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error) {
+// OpenRows opens a file as a source of rows.
+func (t *Tool) OpenRows(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error) {
 	path, err := localPath(in)
 	if err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func (t *Tool) readContent(ctx context.Context, from *fileContent, path string, 
 		if options.Format == "" {
 			options.Format, _ = format.ByName(unpacked.Member)
 		}
-		content, err = format.Decode(ctx, content, options.CharsetOf(content, ""))
+		content, err = format.DecodeText(ctx, content, options.CharsetOf(content, ""))
 	}
 	if err != nil {
 		return nil, t.unpackError(path, err)
@@ -342,7 +342,7 @@ func (t *Tool) unpackError(path string, err error) error {
 	case errors.As(err, &wrong):
 		return &tool.Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "charset", Message: fmt.Sprintf("read %s: %s", path, wrong), Err: err}
 	}
-	return tool.Errorf("read %s: it cannot be unpacked: %w", path, cmp.Or(format.Unpackable(err), err))
+	return tool.Errorf("read %s: it cannot be unpacked: %w", path, cmp.Or(format.UnpackError(err), err))
 }
 
 // fileError classifies: what is missing or forbidden stays so, a full disk may

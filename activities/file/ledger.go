@@ -19,15 +19,15 @@ import (
 // Without it, a journal outgrows its file.
 const maxIdleNotes = 8 << 20
 
-// Notes reports whether a write is noted: each is in a file that is appended to. A manifest has room for the place of a transfer, which is
+// RecordsWrite reports whether a write is noted: each is in a file that is appended to. A manifest has room for the place of a transfer, which is
 // small, and not for all that a call has collected.
-func (t *Tool) Notes(in interpreter.ToolInput) bool {
+func (t *Tool) RecordsWrite(in interpreter.ToolInput) bool {
 	_, as, err := t.writeTarget(in)
 	return err == nil && !intoObjects(in, as)
 }
 
-// Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+// RecallNotes gives the notes of a call.
+func (t *Tool) RecallNotes(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	path, as, err := t.writeTarget(in)
 	if err != nil {
 		return nil, err
@@ -63,10 +63,10 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) ([]interpre
 	return notes, nil
 }
 
-// Forget overwrites the contents of calls' notes. It is still known that the writes were made.
-func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
+// ForgetNotes overwrites the contents of calls' notes. It is still known that the writes were made.
+func (t *Tool) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, _ bool) error {
 	path, as, err := t.writeTarget(in)
-	if err != nil || !t.Notes(in) {
+	if err != nil || !t.RecordsWrite(in) {
 		return err
 	}
 	to, err := t.openPlace(in, path, "write", false)

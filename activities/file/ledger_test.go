@@ -21,9 +21,9 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 	t.Parallel()
 
 	c, dir := fileWorker(t)
-	write := tooltest.Activity(t, c, "file.write")
+	write := tooltest.ActivityOf(t, c, "file.write")
 	row := func(n int) interpreter.ToolInput {
-		in := tooltest.Complete(fileRow("rows.jsonl", n)(t), "file")
+		in := tooltest.CompleteInput(fileRow("rows.jsonl", n)(t), "file")
 		in.OperationKey, in.Fingerprint = fmt.Sprint("op-", n), fmt.Sprint("f", n)
 		return in
 	}
@@ -46,7 +46,7 @@ func TestFileJournalIsRidOfNotes(t *testing.T) {
 	for _, worker := range []*activities.Catalogue{c, activities.NewCatalogue(activities.Resources{Directory: dir})} {
 		in := row(0)
 		in.Note = &interpreter.LedgerEntry{Call: "long"}
-		notes, err := hosting.Recall(t.Context(), worker.Attempts, in)
+		notes, err := hosting.RecallNotes(t.Context(), worker.Attempts, in)
 		require.NoError(t, err)
 		require.Len(t, notes, 3)
 		require.Equal(t, interpreter.LedgerEntry{Call: "long", Written: pages, Continuation: continuation}, notes[2])

@@ -243,8 +243,8 @@ func (m manifest) noteOf(call string) (manifestNote, bool) {
 	return m.Notes[i], true
 }
 
-// follow is the manifest after a write: with its files, and without those before if the write replaces them.
-func (m manifest) follow(w *objectWrite, files []manifestFile, now time.Time) manifest {
+// afterWrite is the manifest after a write: with its files, and without those before if the write replaces them.
+func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time) manifest {
 	next := manifest{Number: m.Number + 1, Format: w.format, Columns: w.columns, Types: w.columnTypes(), Run: w.run, At: now, Files: slices.Clone(m.Files)}
 	recent := func(at time.Time) bool { return now.Sub(at) < leftoverAge }
 	next.Replaced = lists.Filter(m.Replaced, func(file replacedFile) bool { return recent(file.At) })

@@ -69,7 +69,7 @@ func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *obj
 		return interpreter.ToolResult{}, err
 	}
 	defer unlock()
-	if err := tool.Begin(ctx); err != nil {
+	if err := tool.BeginAttempt(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	if err := t.probeConditions(ctx, w.remote); err != nil {
@@ -102,7 +102,7 @@ func (w *objectWrite) writeNext(ctx context.Context) (result interpreter.ToolRes
 		if err != nil {
 			return result, 0, err
 		}
-		taken, err := w.addManifest(ctx, last.follow(w, files, time.Now().UTC()))
+		taken, err := w.addManifest(ctx, last.afterWrite(w, files, time.Now().UTC()))
 		if err != nil {
 			return result, 0, err
 		}

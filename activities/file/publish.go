@@ -143,7 +143,7 @@ func (w *objectWrite) publishRecords(ctx context.Context, last manifest, from in
 		return false, 0, err
 	}
 	w.published = &publishedStage{ID: w.staging.ID, Through: from + len(records), Rows: rows, At: time.Now().UTC()}
-	taken, err = w.addManifest(ctx, last.follow(w, files, w.published.At))
+	taken, err = w.addManifest(ctx, last.afterWrite(w, files, w.published.At))
 	return taken, rows, err
 }
 
@@ -294,7 +294,7 @@ func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) 
 			into.abortFile()
 			return nil, w.formatError(record.placeError(err, before))
 		}
-		if into.written() >= w.targetSize {
+		if into.sizeSoFar() >= w.targetSize {
 			file, err := into.endFile()
 			if err != nil {
 				return nil, err

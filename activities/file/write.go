@@ -29,7 +29,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	mode, err := tool.Choice(in, "mode", "append", "append", "overwrite")
+	mode, err := tool.ChoiceField(in, "mode", "append", "append", "overwrite")
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -47,7 +47,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
 	if intoObjects(in, as) {
 		w := &objectWrite{
-			format: as, options: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.Rows(), run: in.RunID, page: in.Page,
+			format: as, options: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
 			LedgerRecord: record, staging: in.Staging,
 		}
 		if err := w.readPublishing(in); err != nil {
@@ -69,7 +69,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	defer func() { _ = to.Close() }()
 	w := &fileWrite{
-		place: to, path: path, format: as, options: options, overwrite: mode == "overwrite", columns: columns, rows: in.Rows(),
+		place: to, path: path, format: as, options: options, overwrite: mode == "overwrite", columns: columns, rows: in.SinkRows(),
 		LedgerRecord: record,
 	}
 	return t.writeOnce(ctx, in, w)
@@ -100,7 +100,7 @@ func (t *Tool) writeOnce(ctx context.Context, in interpreter.ToolInput, w *fileW
 		return interpreter.ToolResult{}, w.writeError(w.path+journalSuffix, err)
 	}
 	defer file.Close() // gives the lock back, too
-	if err := tool.Begin(ctx); err != nil {
+	if err := tool.BeginAttempt(ctx); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	journal, err := t.openJournal(w, file)

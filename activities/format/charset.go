@@ -57,10 +57,10 @@ func (e *ByteError) Error() string {
 	return where + "; set encoding to the charset that the text is in"
 }
 
-// Decode makes UTF-8 of content, without its byte order mark. Valid UTF-8 is always read as UTF-8. Other bytes are
+// DecodeText makes UTF-8 of content, without its byte order mark. Valid UTF-8 is always read as UTF-8. Other bytes are
 // read in the charset of their byte order mark, or else in the named one; a byte that is invalid there gives a
 // ByteError.
-func Decode(ctx context.Context, content []byte, charset string) ([]byte, error) {
+func DecodeText(ctx context.Context, content []byte, charset string) ([]byte, error) {
 	charset = CharsetName(charset)
 	for _, mark := range marks {
 		if rest, marked := bytes.CutPrefix(content, []byte(mark.bytes)); marked {

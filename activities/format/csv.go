@@ -202,7 +202,7 @@ func (d CSVDialect) ReadRows(content io.Reader) iter.Seq2[any, error] {
 	}
 }
 
-// placedRows is Rows with the lines in which the rows begin.
+// placedRows is ReadRows with the lines in which the rows begin.
 func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
 		reader, err := d.newRecords(content)
@@ -248,8 +248,8 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// Header returns the names in the first line of CSV, nil for none.
-func (d CSVDialect) Header(content io.Reader) ([]string, error) {
+// ReadHeader returns the names in the first line of CSV, nil for none.
+func (d CSVDialect) ReadHeader(content io.Reader) ([]string, error) {
 	reader, err := d.newRecords(content)
 	for err == nil {
 		var found record

@@ -42,8 +42,8 @@ const (
 // All are the formats that can be read.
 var All = []string{JSON, JSONL, CSV, XML, Parquet, Text}
 
-// Fields are the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
-func Fields(byDefault, what string, more ...playbook.Field) []playbook.Field {
+// ReadingFields are the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
+func ReadingFields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 	return []playbook.Field{
 		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},
 		{
@@ -74,9 +74,9 @@ type Options struct {
 	Lists       []string // the elements of XML that are lists however many there are
 }
 
-// Of reads the options of a call.
-func Of(in interpreter.ToolInput) (o Options, err error) {
-	if o.Format, err = tool.Choice(in, fieldFormat, "", All...); err != nil {
+// OptionsOf reads the options of a call.
+func OptionsOf(in interpreter.ToolInput) (o Options, err error) {
+	if o.Format, err = tool.ChoiceField(in, fieldFormat, "", All...); err != nil {
 		return o, err
 	}
 	if err := o.readPacking(in); err != nil {
@@ -115,7 +115,7 @@ func Of(in interpreter.ToolInput) (o Options, err error) {
 
 // readPacking reads how the bytes are packed.
 func (o *Options) readPacking(in interpreter.ToolInput) (err error) {
-	if o.Compression, err = tool.Choice(in, fieldCompression, "", append(slices.Clone(packings), packedNot)...); err != nil {
+	if o.Compression, err = tool.ChoiceField(in, fieldCompression, "", append(slices.Clone(packings), packedNot)...); err != nil {
 		return err
 	}
 	if o.Member, err = tool.TextField(in, fieldMember); err != nil {
@@ -184,7 +184,7 @@ var WrittenFormats = []string{JSONL, CSV, Parquet}
 
 // SinkFormat is the format that a sink writes: the one that the author says, else that of the name in path; "" where neither says one.
 func SinkFormat(in interpreter.ToolInput) (as string, err error) {
-	if as, err = tool.Choice(in, fieldFormat, "", WrittenFormats...); err != nil || as != "" {
+	if as, err = tool.ChoiceField(in, fieldFormat, "", WrittenFormats...); err != nil || as != "" {
 		return as, err
 	}
 	path, err := tool.TextField(in, playbook.FieldPath)

@@ -24,11 +24,11 @@ import (
 func read(t *testing.T, fields map[string]any, content string) (string, error) {
 	t.Helper()
 
-	options, err := format.Of(tooltest.Input(fields)(t))
+	options, err := format.OptionsOf(tooltest.Input(fields)(t))
 	if err != nil {
 		return "", err
 	}
-	decoded, err := format.Decode(t.Context(), []byte(content), options.CharsetOf([]byte(content), ""))
+	decoded, err := format.DecodeText(t.Context(), []byte(content), options.CharsetOf([]byte(content), ""))
 	if err != nil {
 		return "", err
 	}
@@ -425,11 +425,11 @@ func TestASCIIHasNoMore(t *testing.T) {
 	t.Parallel()
 	const content = "a\ncaf\xe9\n"
 	for _, charset := range []string{"us-ascii", "US-ASCII", "ASCII"} {
-		_, err := format.Decode(t.Context(), []byte(content), charset)
+		_, err := format.DecodeText(t.Context(), []byte(content), charset)
 		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)")
 		source := format.RowSource{Content: textSource{strings.NewReader(content)}, Size: int64(len(content)), What: "it", Format: format.CSV, Charset: charset}
 		err = nil
-		for _, wrong := range source.Rows(t.Context(), format.Options{}, 1<<20) {
+		for _, wrong := range source.ReadRows(t.Context(), format.Options{}, 1<<20) {
 			err = wrong
 		}
 		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)", charset)

@@ -250,7 +250,7 @@ func readDouble(value any) (kept parquet.Value, problem string) {
 		}
 		value = json.Number(text)
 	}
-	number, isNumber := expression.Float(value)
+	number, isNumber := expression.NearestFloat(value)
 	switch _, isBool := value.(bool); {
 	case !isNumber || isBool:
 		return kept, notNumber

@@ -39,9 +39,9 @@ type RowSource struct {
 	Class interpreter.Class
 }
 
-// Rows reads the rows of the source with the options o, each of at most so many bytes. An error is the last element:
+// ReadRows reads the rows of the source with the options o, each of at most so many bytes. An error is the last element:
 // a tool.Error, or that of ctx.
-func (s *RowSource) Rows(ctx context.Context, o Options, most int64) iter.Seq2[PlacedRow, error] {
+func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Seq2[PlacedRow, error] {
 	o.Format = cmp.Or(o.Format, s.Format)
 	return func(yield func(PlacedRow, error) bool) {
 		if !slices.Contains(Streamed, o.Format) {
@@ -96,7 +96,7 @@ func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (io.R
 	return o.Unpack(ctx, content, s.Unwrap != nil, most)
 }
 
-// decodeText makes UTF-8 of content, as Decode does.
+// decodeText makes UTF-8 of content, as DecodeText does.
 func (s *RowSource) decodeText(ctx context.Context, content io.Reader, o Options, most int64) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(content, streamBuffer)
 	for _, mark := range marks {
@@ -151,9 +151,9 @@ func (s *RowSource) readError(o Options, err error) error {
 	line, isLine := errors.AsType[*LineError](err)
 	wrong, isByte := errors.AsType[*ByteError](err)
 	switch {
-	case Unpackable(err) != nil:
+	case UnpackError(err) != nil:
 		failure.Class, failure.Type = interpreter.ClassFinal, "compression"
-		failure.Message = fmt.Sprintf("%s cannot be unpacked: %s", s.What, Unpackable(err))
+		failure.Message = fmt.Sprintf("%s cannot be unpacked: %s", s.What, UnpackError(err))
 	case isByte:
 		failure.Class, failure.Type, failure.Message = interpreter.ClassFinal, "charset", fmt.Sprintf("%s cannot be read: %s", s.What, wrong)
 	case isLine:

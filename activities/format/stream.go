@@ -93,7 +93,7 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
 		list := &listReader{Decoder: json.NewDecoder(content), content: content, path: path}
-		err := list.open()
+		err := list.openList()
 		for number := 1; err == nil && list.More(); number++ {
 			var element json.RawMessage
 			if err = unexpectedEnd(list.Decode(&element)); err != nil {
@@ -108,7 +108,7 @@ func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error]
 			}
 		}
 		if err == nil {
-			err = list.end()
+			err = list.finishList()
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			yield(PlacedRow{}, err)
@@ -124,11 +124,11 @@ type listReader struct {
 	path    []string // of members of maps; none where the list is all there is
 }
 
-// open reads up to the first element. The error of content that is empty is io.EOF.
-func (l *listReader) open() error {
+// openList reads up to the first element. The error of content that is empty is io.EOF.
+func (l *listReader) openList() error {
 	what := "it"
 	for i, name := range l.path {
-		if err := l.begin(json.Delim('{'), what, i); err != nil {
+		if err := l.beginContainer(json.Delim('{'), what, i); err != nil {
 			return err
 		}
 		what = strings.Join(l.path[:i+1], ".")
@@ -143,16 +143,16 @@ func (l *listReader) open() error {
 			if found = key == name; found {
 				break
 			}
-			if err := l.skip(); err != nil {
+			if err := l.skipValue(); err != nil {
 				return err
 			}
 		}
 	}
-	return l.begin(json.Delim('['), what, len(l.path))
+	return l.beginContainer(json.Delim('['), what, len(l.path))
 }
 
-// begin reads what a map or list begins with.
-func (l *listReader) begin(mark json.Delim, what string, depth int) error {
+// beginContainer reads what a map or list begins with.
+func (l *listReader) beginContainer(mark json.Delim, what string, depth int) error {
 	first, err := l.Token()
 	switch {
 	case err != nil && depth > 0:
@@ -168,15 +168,15 @@ func (l *listReader) begin(mark json.Delim, what string, depth int) error {
 		kind = "list"
 	}
 	if mark == '{' {
-		return fmt.Errorf("%s is %s, and rows names members of maps", what, article(kind))
+		return fmt.Errorf("%s is %s, and rows names members of maps", what, withArticle(kind))
 	}
-	return fmt.Errorf("%s is %s, and only a list is read row by row", what, article(kind))
+	return fmt.Errorf("%s is %s, and only a list is read row by row", what, withArticle(kind))
 }
 
-func article(kind string) string { return strings.Replace("a "+kind, "a nil", "nil", 1) }
+func withArticle(kind string) string { return strings.Replace("a "+kind, "a nil", "nil", 1) }
 
-// skip reads over a value of any size.
-func (l *listReader) skip() error {
+// skipValue reads over a value of any size.
+func (l *listReader) skipValue() error {
 	for depth := 0; ; {
 		l.content.left = l.content.most
 		token, err := l.Token()
@@ -195,8 +195,8 @@ func (l *listReader) skip() error {
 	}
 }
 
-// end reads the end of the list, and what is behind it. The error is io.EOF where that is all.
-func (l *listReader) end() error {
+// finishList reads the end of the list, and what is behind it. The error is io.EOF where that is all.
+func (l *listReader) finishList() error {
 	if _, err := l.Token(); err != nil {
 		return unexpectedEnd(err)
 	}
@@ -207,7 +207,7 @@ func (l *listReader) end() error {
 				return fmt.Errorf("it has %s twice", strings.Join(l.path[:i+1], "."))
 			}
 			if err == nil {
-				err = l.skip()
+				err = l.skipValue()
 			}
 			if err != nil {
 				return unexpectedEnd(err)

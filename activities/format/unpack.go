@@ -81,7 +81,7 @@ func (o Options) Unpack(ctx context.Context, body io.Reader, unpacked bool, limi
 	case packedGzip:
 		reader, err = gzip.NewReader(buffered)
 	default:
-		reader, err = Zstd(buffered)
+		reader, err = NewZstdReader(buffered)
 	}
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func (o Options) Unpack(ctx context.Context, body io.Reader, unpacked bool, limi
 	return &Unpacking{ReadCloser: reader, Packed: true}, nil
 }
 
-// Zstd returns a reader that unpacks zstd. It takes no more memory than maxWindow allows.
-func Zstd(body io.Reader) (io.ReadCloser, error) {
+// NewZstdReader returns a reader that unpacks zstd. It takes no more memory than maxWindow allows.
+func NewZstdReader(body io.Reader) (io.ReadCloser, error) {
 	decoder, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func Zstd(body io.Reader) (io.ReadCloser, error) {
 // ErrWindow is the error of zstd that would take too much memory to unpack.
 var ErrWindow = fmt.Errorf("zstd with a window of more than %d MiB, as made by --ultra or --long, cannot be unpacked", maxWindow>>20)
 
-// Unpackable distinguishes bytes that no other attempt unpacks either.
-func Unpackable(err error) error {
+// UnpackError distinguishes bytes that no other attempt unpacks either.
+func UnpackError(err error) error {
 	switch {
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrWindowSizeTooSmall):
 		return ErrWindow

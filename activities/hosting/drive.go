@@ -48,7 +48,7 @@ type Calls struct {
 // Heartbeats record progress, so the worker that gets the next delivery continues from there.
 func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Script) (call.DriveOutput, error) {
 	in.Task = in.Task.WithScript(script)
-	book, step, err := in.Task.Load()
+	book, step, err := in.Task.LoadStep()
 	if err != nil {
 		return call.DriveOutput{}, attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Final: true,
@@ -74,7 +74,7 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 		}
 		return d.driveOutput(), nil
 	}
-	if d.delivery.State.Spent(lostBefore(in)) || len(d.delivery.State.Received) > 0 {
+	if d.delivery.State.IsExhausted(lostBefore(in)) || len(d.delivery.State.Received) > 0 {
 		return call.DriveOutput{}, d.lostError()
 	}
 	err = d.driveAll(attempt.WithDelivery(ctx, d.delivery))
@@ -82,9 +82,9 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 	case err == nil && !d.cut.Load():
 		return d.finishRun()
 	case err == nil, attempt.WorkerStopped(ctx):
-		d.delivery.Returned(ctx, d.interrupted.Load() || err != nil)
+		d.delivery.RecordReturn(ctx, d.interrupted.Load() || err != nil)
 		return call.DriveOutput{}, attempt.DeliverAgain(errStopped)
-	case attempt.Cancelled(ctx):
+	case attempt.IsRunCancelled(ctx):
 		return call.DriveOutput{}, temporal.NewCanceledError(d.driveOutput().Shrink(step, c.Attempts.Resources.Payloads.MaxBytes))
 	case ctx.Err() != nil:
 		return call.DriveOutput{}, attempt.DeliverAgain(attempt.ErrDisconnected)
@@ -103,7 +103,7 @@ func (d *driveRun) finishRun() (call.DriveOutput, error) {
 	if len(output.Calls) > 1 {
 		return output, nil
 	}
-	failure := output.Calls[0].Failure(d.in.Calls[0].State)
+	failure := output.Calls[0].LastFailure(d.in.Calls[0].State)
 	if failure == nil || interpreter.EncodedSize(output) > interpreter.MaxFailureDetails {
 		return output, nil
 	}
@@ -114,7 +114,7 @@ func (d *driveRun) finishRun() (call.DriveOutput, error) {
 // lostError ends an activity whose workers are lost without getting further. What
 // they did is in the details; the workflow makes the rest one attempt at a time.
 func (d *driveRun) lostError() error {
-	object := d.delivery.State.Lost(lostBefore(d.in))
+	object := d.delivery.State.ExhaustedFailure(lostBefore(d.in))
 	if len(d.delivery.State.Received) > 0 {
 		d.countReceived()
 		object.Message = "a worker was lost while it read a response; the calls are now made one at a time"
@@ -432,13 +432,13 @@ func (d *driveRun) keepBeating(ctx context.Context) (stop func()) {
 	interval := heartbeat.ProgressInterval(ctx)
 	first := time.AfterFunc(interval, func() { // in a goroutine that most activities never need
 		defer close(ended)
-		d.delivery.Beat(ctx)
+		d.delivery.SendHeartbeat(ctx)
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				d.delivery.Beat(ctx)
+				d.delivery.SendHeartbeat(ctx)
 			case <-done:
 				return
 			}

@@ -65,7 +65,7 @@ func (d *driveRun) restoreCalls(ctx context.Context) error {
 			d.tally.countEnded(done.Result)
 			continue
 		}
-		h.call, h.made, h.unwritten = d.in.Task.Call(d.book, d.step, carried, random).Watch(observer), done.Made, done.Unwritten
+		h.call, h.made, h.unwritten = d.in.Task.BuildCall(d.book, d.step, carried, random).Watch(observer), done.Made, done.Unwritten
 		if err := h.recallWrites(ctx); err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (d *driveRun) restoreCalls(ctx context.Context) error {
 			h.done = true
 			d.progress.setDriven(i, done)
 		case state.Attempts > h.call.View().Attempts:
-			h.call = d.in.Task.Call(d.book, d.step, call.Snapshot{
+			h.call = d.in.Task.BuildCall(d.book, d.step, call.Snapshot{
 				Index: carried.Index, Size: carried.Size, Element: carried.Element, State: state,
 			}, random).Watch(observer)
 			h.sure = false // a run that is stopped loses its heartbeats
@@ -139,7 +139,7 @@ func (h *hostedCall) runUntilWait(ctx context.Context) (call.Driven, error) {
 		}
 		switch command.Kind {
 		case call.DoAttempt:
-			if h.chunk.Full(h.call.View(), h.clock.Now()) || h.leavesForStop(ctx) {
+			if h.chunk.IsFull(h.call.View(), h.clock.Now()) || h.leavesForStop(ctx) {
 				return h.drivenState(), nil
 			}
 			size, err := h.makeAttempt(ctx, command.Input)
@@ -149,7 +149,7 @@ func (h *hostedCall) runUntilWait(ctx context.Context) (call.Driven, error) {
 			if h.in.Pages && size > maxPageBytes {
 				return h.drivenUndecided(), nil
 			}
-			h.chunk.Add(size)
+			h.chunk.AddPageSize(size)
 		case call.DoWait, call.DoHold:
 			return h.drivenState(), nil
 		case call.DoSink:
@@ -218,7 +218,7 @@ func (h *hostedCall) makeAttempt(ctx context.Context, input interpreter.ToolInpu
 		_ = h.host.Attempts.PauseRateLimit(ctx, pause) // it never fails
 	}
 	if made.Outcome.PutOff == nil {
-		h.made = h.made.Add(input, began, h.clock.Now(), cmp.Or(made.Outcome.Err, h.call.View().Refused), made.Turn)
+		h.made = h.made.WithAttempt(input, began, h.clock.Now(), cmp.Or(made.Outcome.Err, h.call.View().Refused), made.Turn)
 	}
 	return made.Size, nil
 }
@@ -363,7 +363,7 @@ func (s *hostedSink) makeWrite(ctx context.Context, input interpreter.ToolInput)
 	}
 	s.wrote = !made.Outcome.Failed() && made.Outcome.PutOff == nil
 	if made.Outcome.Failed() {
-		s.of.unwritten = s.of.unwritten.Add(input, began, s.of.clock.Now(), made.Outcome.Err, made.Turn)
+		s.of.unwritten = s.of.unwritten.WithAttempt(input, began, s.of.clock.Now(), made.Outcome.Err, made.Turn)
 	}
 	s.sink.ApplyOutcome(made.Outcome, s.of.clock.Now())
 	s.of.logAttempt(s.sink)
@@ -397,11 +397,11 @@ func (s *hostedSink) leaveToWorkflow() sinkEnd {
 // prepareWrite starts the preparation of a write on another processor while its note is made.
 func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput) interpreter.ToolInput {
 	preparer, ok := h.host.Attempts.Tools[in.Tool].(tool.Preparer)
-	if !ok || !preparer.Notes(in) || in.Secret != nil { // what is secret is opened by the attempt
+	if !ok || !preparer.RecordsWrite(in) || in.Secret != nil { // what is secret is opened by the attempt
 		return in
 	}
 	unprepared := h.ofRun(in) // a write may note whose it is
-	reshape := sync.OnceValues(func() (interpreter.ShapedRows, error) { return attempt.Reshape(ctx, unprepared) })
+	reshape := sync.OnceValues(func() (interpreter.ShapedRows, error) { return attempt.ReshapeRows(ctx, unprepared) })
 	in.Reshaped = reshape
 	in.Prepared = sync.OnceValue(func() any {
 		rows, err := reshape()
@@ -421,7 +421,7 @@ func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput)
 // be too large. warnings are the warnings of the sink's call.
 func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
 	ledger, ok := h.host.Attempts.Tools[in.Tool].(tool.Ledger)
-	if !ok || h.unnotable || !ledger.Notes(in) || !h.call.View().HasFixedTarget() {
+	if !ok || h.unnotable || !ledger.RecordsWrite(in) || !h.call.View().HasFixedTarget() {
 		return nil
 	}
 	note, err := h.call.LedgerEntry(h.mark, h.notes, warnings, in.GivenRows(), h.clock.Now())
@@ -434,7 +434,7 @@ func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *inter
 
 // resumeFrom continues from a ledger entry.
 func (h *hostedCall) resumeFrom(noted []byte) error {
-	if err := h.call.Resume(noted); err != nil {
+	if err := h.call.ResumeAfterWrite(noted); err != nil {
 		return attempt.ApplicationError(&interpreter.ErrorObject{
 			Kind: interpreter.KindSink, Class: interpreter.ClassFinal, Final: true, Message: err.Error(),
 		})
@@ -452,7 +452,7 @@ func (h *hostedCall) recallWrites(ctx context.Context) error {
 	written := h.call.View().Written
 	var notes []interpreter.LedgerEntry
 	for _, in := range h.call.View().LedgerQueries(h.clock.Now()) {
-		found, err := Recall(ctx, h.host.Attempts, in)
+		found, err := RecallNotes(ctx, h.host.Attempts, in)
 		if err != nil {
 			return h.deliverLater(ctx, in, err)
 		}
@@ -484,10 +484,10 @@ const recallPatience = time.Hour
 // deliverLater has Temporal deliver the activity again: only its ledgers know how the call
 // continues.
 func (h *hostedCall) deliverLater(ctx context.Context, in interpreter.ToolInput, err error) error {
-	if attempt.Cancelled(ctx) {
+	if attempt.IsRunCancelled(ctx) {
 		return ctx.Err()
 	}
-	h.delivery.Returned(ctx, false)
+	h.delivery.RecordReturn(ctx, false)
 	if away := h.clock.Now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, attempt.ErrReleased) || away < recallPatience {
 		return attempt.DeliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what was written: %w", in.Place, err))
 	}
@@ -496,7 +496,7 @@ func (h *hostedCall) deliverLater(ctx context.Context, in interpreter.ToolInput,
 
 // attempt makes one attempt of a call; see [attempt.Runner.Make].
 func (d *driveRun) attempt(ctx context.Context, input interpreter.ToolInput) (attempt.Attempt, error) {
-	return d.host.Attempts.Make(ctx, d.ofRun(input))
+	return d.host.Attempts.MakeAttempt(ctx, d.ofRun(input))
 }
 
 // ofRun is the input of an attempt as its tool gets it, with the run that it belongs to.

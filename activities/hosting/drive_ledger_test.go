@@ -74,9 +74,9 @@ func TestDriveFollowsTheLedgerBehindAHeartbeat(t *testing.T) {
 			t.Parallel()
 			in := driveInput(perItem, perPage, "a")
 			first := lost(t, in)
-			book, step, err := in.Task.Load()
+			book, step, err := in.Task.LoadStep()
 			require.NoError(t, err)
-			stale := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
+			stale := in.Task.BuildCall(book, step, in.Calls[0], func() float64 { return 0 })
 			now := time.Now()
 			stale.Next(now)
 			stale.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{"first 1"}}}, now)
@@ -237,9 +237,9 @@ func TestDriveHasHistoryFirst(t *testing.T) {
 // resumed is the input for the activity after the one that gave turned.
 func resumed(t *testing.T, in call.DriveInput, turned call.Driven) call.DriveInput {
 	t.Helper()
-	book, step, err := in.Task.Load()
+	book, step, err := in.Task.LoadStep()
 	require.NoError(t, err)
-	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
+	call := in.Task.BuildCall(book, step, in.Calls[0], func() float64 { return 0 })
 	call.Apply(turned, call.View().StartedAt)
 	require.True(t, call.View().FetchesPage())
 	next := in

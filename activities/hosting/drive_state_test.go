@@ -39,12 +39,12 @@ func TestDriveLeavesAClaim(t *testing.T) {
 	calls := newStage(t, p, activities.Resources{Connections: activities.Connections{
 		"down": "postgres://reader@127.0.0.1:1/clinic", "silent": "postgres://reader@" + silent.Addr().String() + "/clinic?sslmode=disable",
 	}}).drive(in)
-	book, step, err := in.Task.Load()
+	book, step, err := in.Task.LoadStep()
 	require.NoError(t, err)
 	for i, left := range calls[:2] {
 		require.Nil(t, left.Result)
 		require.NotNil(t, left.State.Todo[0].State, "its claim is due")
-		resumed := in.Task.Call(book, step, call.Snapshot{Index: in.Calls[i].Index, Element: in.Calls[i].Element, State: left.State}, nil)
+		resumed := in.Task.BuildCall(book, step, call.Snapshot{Index: in.Calls[i].Index, Element: in.Calls[i].Element, State: left.State}, nil)
 		require.True(t, resumed.View().Begun && !resumed.View().SinkDue(), "no activity hosts it again")
 	}
 	require.Equal(t, interpreter.KindIncremental, calls[2].Result.Error.Kind)

@@ -81,11 +81,11 @@ func (p *player) Write(_ context.Context, in interpreter.ToolInput) (interpreter
 	return interpreter.ToolResult{}, nil
 }
 
-// Notes reports whether the player is a ledger.
-func (p *player) Notes(interpreter.ToolInput) bool { return !p.plain }
+// RecordsWrite reports whether the player is a ledger.
+func (p *player) RecordsWrite(interpreter.ToolInput) bool { return !p.plain }
 
-// Recall gives what was noted.
-func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+// RecallNotes gives what was noted.
+func (p *player) RecallNotes(_ context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var found []interpreter.LedgerEntry
@@ -97,8 +97,8 @@ func (p *player) Recall(_ context.Context, in interpreter.ToolInput) ([]interpre
 	return found, nil
 }
 
-// Forget drops what was noted.
-func (p *player) Forget(_ context.Context, _ interpreter.ToolInput, calls []string, _ bool) error {
+// ForgetNotes drops what was noted.
+func (p *player) ForgetNotes(_ context.Context, _ interpreter.ToolInput, calls []string, _ bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notes = slices.DeleteFunc(p.notes, func(note interpreter.LedgerEntry) bool { return slices.Contains(calls, note.Call) })
@@ -169,9 +169,9 @@ func turning(t *testing.T, then string, first any) call.DriveInput {
 	t.Helper()
 	in := driveInput("", then, "a")
 	in.Pages, in.Width = true, 1
-	book, step, err := in.Task.Load()
+	book, step, err := in.Task.LoadStep()
 	require.NoError(t, err)
-	call := in.Task.Call(book, step, in.Calls[0], func() float64 { return 0 })
+	call := in.Task.BuildCall(book, step, in.Calls[0], func() float64 { return 0 })
 	call.Next(time.Now())
 	call.ApplyOutcome(interpreter.Outcome{Data: first}, time.Now())
 	require.True(t, call.View().FetchesPage())
@@ -193,7 +193,7 @@ type stageOf struct {
 func newStage(t *testing.T, p *player, res activities.Resources) *stageOf {
 	t.Helper()
 	catalogue := activities.NewCatalogue(res)
-	require.NoError(t, catalogue.Register(p))
+	require.NoError(t, catalogue.RegisterTool(p))
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &stageOf{t: t, env: suite.NewTestActivityEnvironment()}
@@ -238,7 +238,7 @@ func (s *stageOf) drive(in call.DriveInput) []call.Driven {
 	if errors.As(err, &failure) {
 		require.NoError(s.t, failure.Details(&output))
 		require.Len(s.t, in.Calls, 1)
-		require.Equal(s.t, failure.Type(), string(output.Calls[0].Failure(in.Calls[0].State).Kind))
+		require.Equal(s.t, failure.Type(), string(output.Calls[0].LastFailure(in.Calls[0].State).Kind))
 		return output.Calls
 	}
 	require.NoError(s.t, err)

@@ -33,20 +33,20 @@ func (c *Calls) Forget(ctx context.Context, in call.ForgetInput) error {
 // ForgetNotes has the ledger of a sink drop its notes of calls. See [tool.Ledger].
 func ForgetNotes(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolInput, calls []string, again bool) error {
 	ledger, ok := attempts.Tools[in.Tool].(tool.Ledger)
-	if !ok || !ledger.Notes(in) {
+	if !ok || !ledger.RecordsWrite(in) {
 		return nil
 	}
-	return ledger.Forget(ctx, in, calls, again)
+	return ledger.ForgetNotes(ctx, in, calls, again)
 }
 
-// Recall asks the ledger of a sink for the notes of a call; a tool that keeps
+// RecallNotes asks the ledger of a sink for the notes of a call; a tool that keeps
 // none has none. See [tool.Ledger].
-func Recall(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+func RecallNotes(ctx context.Context, attempts *attempt.Runner, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	ledger, ok := attempts.Tools[in.Tool].(tool.Ledger)
-	if !ok || !ledger.Notes(in) {
+	if !ok || !ledger.RecordsWrite(in) {
 		return nil, nil
 	}
-	return attempt.CallTool(ctx, attempts, in, ledger.Recall)
+	return attempt.CallTool(ctx, attempts, in, ledger.RecallNotes)
 }
 
 // notedPlace is a ledger that may contain notes of some calls.
@@ -57,14 +57,14 @@ type notedPlace struct {
 
 // notedBy are the ledgers of calls. What cannot be rendered was not written to.
 func notedBy(in call.ForgetInput) []*notedPlace {
-	book, step, err := in.Task.Load()
+	book, step, err := in.Task.LoadStep()
 	if err != nil {
 		return nil
 	}
 	var all []*notedPlace
 	places := map[string]*notedPlace{}
 	for _, carried := range in.Calls {
-		call := in.Task.Call(book, step, carried, rand.Float64)
+		call := in.Task.BuildCall(book, step, carried, rand.Float64)
 		for _, input := range call.View().LedgerQueries(time.Now()) {
 			key, err := json.Marshal([]any{input.Tool, input.Auth, input.Fields})
 			if err != nil {

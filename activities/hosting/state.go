@@ -46,14 +46,14 @@ func (s *StateStores) applyAfter(ctx context.Context, waited time.Duration, in i
 		ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	}
 	out, err := s.applyInput(ctx, in)
-	return out, StateError(ctx, waited, in.Describe(), err)
+	return out, StateError(ctx, waited, in.DescribeState(), err)
 }
 
 // applyInput claims, begins or moves states. If a group refuses, the other groups are moved
 // nevertheless.
 func (s *StateStores) applyInput(ctx context.Context, in interpreter.StateInput) (out interpreter.StateOutput, err error) {
 	if in.Claim != nil {
-		if out.Claimed, err = s.Store(in.Place, in.Group).Claim(ctx, *in.Claim); err != nil {
+		if out.Claimed, err = s.StoreOf(in.Place, in.Group).Claim(ctx, *in.Claim); err != nil {
 			return out, err
 		}
 	}
@@ -64,7 +64,7 @@ func (s *StateStores) applyInput(ctx context.Context, in interpreter.StateInput)
 	}
 	var refused error
 	for _, moves := range in.Moves {
-		err := s.Store(in.Place, moves.Group).Move(ctx, moves.Writes)
+		err := s.StoreOf(in.Place, moves.Group).Move(ctx, moves.Writes)
 		if refused = cmp.Or(refused, err); err != nil && !isStateMoved(err) {
 			return out, err
 		}
@@ -81,10 +81,10 @@ type StepStates interface {
 	Set(ctx context.Context, change incremental.StateChange) error
 }
 
-// Store is the store of a place, or of a group.
-func (s *StateStores) Store(place *interpreter.ToolInput, group string) StepStates {
+// StoreOf is the store of a place, or of a group.
+func (s *StateStores) StoreOf(place *interpreter.ToolInput, group string) StepStates {
 	if place == nil {
-		return s.Groups.Group(group)
+		return s.Groups.GroupOf(group)
 	}
 	return placeStore{s.attempts, *place}
 }
@@ -157,12 +157,12 @@ func StateError(ctx context.Context, waited time.Duration, what string, err erro
 	switch {
 	case err == nil:
 		return nil
-	case attempt.Cancelled(ctx):
+	case attempt.IsRunCancelled(ctx):
 		return ctx.Err()
 	case failure != nil && failure.IsFinal():
 		return err
 	case isFailure && failure == nil && refused.Type() != string(interpreter.KindWorkerLost): // an update that is refused
-		return keeper.Refuse(err.Error())
+		return keeper.RefusalError(err.Error())
 	}
 	if waited < recallPatience {
 		cause := err.Error()

@@ -27,13 +27,13 @@ func (s *StateStores) Command(ctx context.Context, command interpreter.StateComm
 			answer.HoldersUnknown = attempt.MessageOf(unknown)
 		}
 	}
-	store := s.Store(command.Place, command.Group)
+	store := s.StoreOf(command.Place, command.Group)
 	switch {
 	case command.Place == nil && command.Group == "":
 		answer.States, answer.More, err = keeper.StatesOfGroups(ctx, command.Prefix)
 	case command.Change != nil:
 		if err := command.Change.Check(); err != nil {
-			return answer, keeper.Refuse(err.Error())
+			return answer, keeper.RefusalError(err.Error())
 		}
 		if answer.Holders, answer.HeldSince, err = keeper.HoldersOf(ctx, command.Queue); err != nil || len(answer.Holders) > 0 {
 			return answer, err

@@ -54,7 +54,7 @@ func (s *stateTool) MoveState(_ context.Context, _ interpreter.ToolInput, write 
 func runState(t *testing.T, keeps *stateTool, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	t.Helper()
 	catalogue := activities.NewCatalogue(activities.Resources{})
-	require.NoError(t, catalogue.Register(keeps))
+	require.NoError(t, catalogue.RegisterTool(keeps))
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(func(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
 		return catalogue.States.ApplyAfter(ctx, waited, in)

@@ -57,11 +57,11 @@ func TestHTTPCharsets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", test.contentType)
 				_, _ = io.WriteString(w, test.body)
 			})
-			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url})(t))
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url})(t))
 			require.NoError(t, err)
 			require.Equal(t, test.want, result.Data.Data)
 		})
@@ -93,7 +93,7 @@ func TestHTTPBytesThatAreNoText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+			url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", test.contentType)
 				if r.URL.Path == "/missing" {
 					w.WriteHeader(http.StatusNotFound)
@@ -102,7 +102,7 @@ func TestHTTPBytesThatAreNoText(t *testing.T) {
 			})
 			fields := map[string]any{"url": url}
 			maps.Copy(fields, test.fields)
-			_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(fields)(t))
+			_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(fields)(t))
 			if test.says == "" {
 				require.NoError(t, err)
 				return
@@ -112,12 +112,12 @@ func TestHTTPBytesThatAreNoText(t *testing.T) {
 			require.Contains(t, object.Message, test.says)
 			require.Less(t, len(object.Message), 500)
 
-			_, err = tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/missing"})(t))
+			_, err = tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url + "/missing"})(t))
 			require.Equal(t, 404, tooltest.ErrorObject(t, err).Status)
 
 			in := tooltest.Input(map[string]any{"url": url})(t)
 			in.Place = "sink"
-			_, err = tooltest.Call(t, activities.Default(), "http.write", "http", in)
+			_, err = tooltest.Call(t, activities.DefaultCatalogue(), "http.write", "http", in)
 			require.NoError(t, err, "it is written, and nobody looks at the answer")
 		})
 	}
@@ -155,8 +155,8 @@ func TestHTTPMetaIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Link"] = test.link })
-			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url})(t))
+			url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) { w.Header()["Link"] = test.link })
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url})(t))
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(result.Meta.Links), test.count)
 			require.Equal(t, test.next != "", result.Meta.Links["next"] != "")
@@ -174,14 +174,14 @@ func TestHTTPMetaIsBounded(t *testing.T) {
 		})
 	}
 
-	url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 1000 {
 			w.Header().Set(fmt.Sprintf("A-%04d", i), "v")
 		}
 
 		w.Header().Set("X-Long", long)
 	})
-	result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url})(t))
+	result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url})(t))
 	require.NoError(t, err)
 	require.Len(t, result.Meta.Headers, 100)
 }
@@ -191,10 +191,10 @@ func TestHTTPMetaIsBounded(t *testing.T) {
 func TestHTTPLinkToTheNextPageThatIsTooLong(t *testing.T) {
 	t.Parallel()
 
-	url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</"+strings.Repeat("p", 9000)+">; rel=next")
 	})
-	_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url})(t))
+	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url})(t))
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, [3]string{"http", "final", "link"}, [3]string{string(object.Kind), string(object.Class), object.Type})
 	require.Contains(t, object.Message, "the link to the next page is longer than 8192 bytes")
@@ -213,12 +213,12 @@ func TestHTTPBodiesOfErrorsAreBounded(t *testing.T) {
 		"JSON":       {"application/json", `{"a": "` + strings.Repeat("é", 4<<20) + `"}`, `{"a": "éé`},
 		"short JSON": {"application/json", `{"a": "é"}`, ""},
 	} {
-		url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", test.contentType)
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = io.WriteString(w, test.body)
 		})
-		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url})(t))
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url})(t))
 		object := tooltest.ErrorObject(t, err)
 		require.Equal(t, interpreter.KindHTTP, object.Kind, name)
 

@@ -186,7 +186,7 @@ const authorization = "Authorization"
 func (l *credentials) withToken(ctx context.Context, refused string) (bool, error) {
 	token, err := l.tokens.getToken(ctx, refused)
 	if err != nil {
-		return false, l.tokens.issuer.failure(l.name, err)
+		return false, l.tokens.issuer.issueError(l.name, err)
 	}
 	for _, secret := range token.tokenSecrets() {
 		tool.SecretsOf(ctx).AddSent(l.secrets.AddToken(secret))
@@ -206,7 +206,7 @@ func (l *credentials) withToken(ctx context.Context, refused string) (bool, erro
 // renewLogin returns the login to use after a server has refused it: with a new token, or with the current secrets of
 // the connection. nil means that there is nothing else to send.
 func (t *Tool) renewLogin(ctx context.Context, refused *credentials) (*credentials, error) {
-	raw, err := t.res.Reread(ctx, refused.name, "http")
+	raw, err := t.res.RereadConnection(ctx, refused.name, "http")
 	if err != nil {
 		return nil, err
 	}

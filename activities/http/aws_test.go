@@ -258,7 +258,7 @@ func TestAWSOfAnotherClock(t *testing.T) {
 			_, err := tooltest.CallHTTP(t, c, tokenInput(t, "/"))
 			require.NoError(t, err)
 		}
-		require.Len(t, aws.Received(), 3)
+		require.Len(t, aws.ReceivedRequests(), 3)
 	}
 }
 
@@ -276,10 +276,10 @@ func TestAWSOfNewKeys(t *testing.T) {
 	aws.token = canary + "-second-token"
 	object := tooltest.ErrorObject(t, send())
 	require.Equal(t, 403, object.Status)
-	require.Len(t, aws.Received(), 2, "keys that have not changed are not sent again")
+	require.Len(t, aws.ReceivedRequests(), 2, "keys that have not changed are not sent again")
 	t.Setenv(variable, aws.token)
 	require.NoError(t, send())
-	require.Len(t, aws.Received(), 4, "refused, and signed once more with the new token")
+	require.Len(t, aws.ReceivedRequests(), 4, "refused, and signed once more with the new token")
 }
 
 // TestAWSThatIsRefused repeats nothing of what was sent.
@@ -298,15 +298,15 @@ func TestAWSThatIsRefused(t *testing.T) {
 	require.Equal(t, "<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>***</AWSAccessKeyId><SignatureProvided>***</SignatureProvided><Token>***</Token></Error>", body)
 	requireNoCanary(t, object)
 	require.NotContains(t, log.String(), canary)
-	require.Len(t, aws.Received(), 1)
+	require.Len(t, aws.ReceivedRequests(), 1)
 
 	aws.Answer = tooltest.RedirectTo(http.StatusTemporaryRedirect, func() string { return other.URL + "/y" })
 	_, err = tooltest.CallHTTP(t, withTokens(t, aws.connection(nil)), getInput(t, "/x"))
 	require.NoError(t, err)
-	require.NotContains(t, other.Received()[0], "Amz", "another host gets no signature")
+	require.NotContains(t, other.ReceivedRequests()[0], "Amz", "another host gets no signature")
 
 	in := queryInput(t, map[string]any{"url": "/x", "headers": map[string]any{"Authorization": "own"}})
 	_, err = tooltest.CallHTTP(t, withTokens(t, aws.connection(nil)), in)
 	require.NoError(t, err)
-	require.Contains(t, aws.Received()[2], "Authorization: own\r\n", "a header of the author wins")
+	require.Contains(t, aws.ReceivedRequests()[2], "Authorization: own\r\n", "a header of the author wins")
 }

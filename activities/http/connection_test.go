@@ -137,7 +137,7 @@ func TestAConnectionKeepsCookies(t *testing.T) {
 		require.Nil(t, result.Data.Data)
 	}
 
-	for _, received := range other.Received() {
+	for _, received := range other.ReceivedRequests() {
 		require.NotContains(t, received, canary)
 	}
 }

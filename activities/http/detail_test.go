@@ -94,7 +94,7 @@ func TestHTTPRequests(t *testing.T) {
 
 			in := tooltest.Input(c.fields)(t)
 			in.IdempotencyKey = c.key
-			result, err := tooltest.CallHTTP(t, activities.Default(), in)
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), in)
 			require.NoError(t, err)
 
 			text, _ := result.Data.Data.(string)
@@ -139,7 +139,7 @@ func TestHTTPResponses(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 
-			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL})(t))
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL})(t))
 			require.NoError(t, err)
 			require.Equal(t, c.want, result.Data.Data)
 			require.Equal(t, 200, result.Meta.Status)
@@ -218,7 +218,7 @@ func TestHTTPMeta(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL + "/old"})(t))
+	result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL + "/old"})(t))
 	require.NoError(t, err)
 	require.Equal(t, server.URL+"/v1/new?page=2", result.Meta.URL)
 	require.Equal(t, "1, 2", result.Meta.Headers["x-two"])
@@ -227,7 +227,7 @@ func TestHTTPMeta(t *testing.T) {
 		"last": "https://else.test/x", "alternate": "https://else.test/x",
 	}, result.Meta.Links)
 
-	result, err = tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL + "/old", "follow_redirects": false})(t))
+	result, err = tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL + "/old", "follow_redirects": false})(t))
 	require.NoError(t, err)
 	require.Equal(t, 302, result.Meta.Status)
 	require.Equal(t, "/v1/new?page=2", result.Meta.Headers["location"])
@@ -242,7 +242,7 @@ func TestHTTPStopsRedirectsThatTurnInCircles(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL})(t))
+	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL})(t))
 	object := tooltest.ErrorObject(t, err)
 
 	require.EqualValues(t, "final", object.Class)
@@ -334,7 +334,7 @@ func TestHTTPUnpacksWhatTheAuthorAskedFor(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{
+	result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{
 		"url": server.URL, "headers": map[string]any{"Accept-Encoding": "gzip"},
 	})(t))
 	require.NoError(t, err)
@@ -369,7 +369,7 @@ func TestHTTPSinkBodies(t *testing.T) {
 				in.Args = tooltest.Value(c.args)
 			}
 
-			result, err := tooltest.Call(t, activities.Default(), "http.write", "http", in)
+			result, err := tooltest.Call(t, activities.DefaultCatalogue(), "http.write", "http", in)
 			require.NoError(t, err)
 
 			method := "POST"
@@ -489,7 +489,7 @@ func TestHTTPLimits(t *testing.T) {
 		"too many, not told":   {429, nil, interpreter.ClassRateLimited, -1},
 	} {
 		in := tooltest.Input(map[string]any{"url": fmt.Sprint(server.URL, "/", test.status), "params": test.headers})(t)
-		_, err := tooltest.CallHTTP(t, activities.Default(), in)
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), in)
 		object := tooltest.ErrorObject(t, err)
 		require.Equal(t, test.class, object.Class, name)
 
@@ -512,7 +512,7 @@ func TestHTTPLimits(t *testing.T) {
 		"a limit that a success tells of is none": {map[string]any{"X-RateLimit-Remaining": 0, "X-RateLimit-Reset": 60}, -1},
 		"nothing": {nil, -1},
 	} {
-		result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL + "/202", "params": test.headers})(t))
+		result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL + "/202", "params": test.headers})(t))
 		require.NoError(t, err, name)
 
 		if test.wait < 0 {
@@ -551,13 +551,13 @@ func TestHTTPToldTimesAreByTheAnswersClock(t *testing.T) {
 		t.Cleanup(server.Close)
 
 		for _, path := range []string{"/date", "/epoch"} {
-			_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL + path})(t))
+			_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL + path})(t))
 			object := tooltest.ErrorObject(t, err)
 			require.NotNil(t, object.RetryAfter, path)
 			require.InDelta(t, 8, *object.RetryAfter, 0.001, path)
 		}
 
-		result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL + "/poll"})(t))
+		result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL + "/poll"})(t))
 		require.NoError(t, err)
 		require.NotNil(t, result.Meta.RetryAfter)
 		require.InDelta(t, 8, *result.Meta.RetryAfter, 0.001)
@@ -586,7 +586,7 @@ func TestHTTPLongNumberIsFinal(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 
-		_, err := tooltest.CallHTTP(t, activities.Default(), interpreter.ToolInput{
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), interpreter.ToolInput{
 			Step: "s", Fields: tooltest.Fields(map[string]any{"url": server.URL}),
 		})
 		object := tooltest.ErrorObject(t, err)
@@ -613,7 +613,7 @@ func TestHTTPInexactJSONIsFinal(t *testing.T) {
 			fmt.Fprint(w, of.body)
 		}))
 		t.Cleanup(server.Close)
-		_, err := tooltest.CallHTTP(t, activities.Default(), interpreter.ToolInput{
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), interpreter.ToolInput{
 			Step: "s", Fields: tooltest.Fields(map[string]any{"url": server.URL}),
 		})
 		object := tooltest.ErrorObject(t, err)

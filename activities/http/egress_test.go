@@ -112,7 +112,7 @@ func requireDenied(t *testing.T, err error, what string) interpreter.ErrorObject
 func TestEgressOfSpellings(t *testing.T) {
 	t.Parallel()
 	d := openDoors(t)
-	remote, open := egress.Remote(), rules(t, map[string]any{"allow": []any{"0.0.0.0/0", "::/0"}}, egress.Remote())
+	remote, open := egress.RemotePolicy(), rules(t, map[string]any{"allow": []any{"0.0.0.0/0", "::/0"}}, egress.RemotePolicy())
 	remote.Resolver, open.Resolver = innerResolver(t), innerResolver(t)
 	strict, free := activities.NewCatalogue(activities.Resources{Egress: remote}), activities.NewCatalogue(activities.Resources{Egress: open})
 	t.Cleanup(func() { require.NoError(t, strict.Close()); require.NoError(t, free.Close()) })
@@ -145,7 +145,7 @@ func TestEgressOfRedirects(t *testing.T) {
 		w.Header()["Location"] = []string{r.URL.Query().Get("to")}
 		w.WriteHeader(status)
 	})
-	policy := rules(t, map[string]any{"allow": []any{outer.Listener.Addr().String()}}, egress.Remote())
+	policy := rules(t, map[string]any{"allow": []any{outer.Listener.Addr().String()}}, egress.RemotePolicy())
 	policy.Resolver = innerResolver(t)
 	c := activities.NewCatalogue(activities.Resources{Egress: policy})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -174,7 +174,7 @@ func TestEgressOfNamesThatMove(t *testing.T) {
 	})}
 	go func() { _ = server.Serve(outer) }()
 	t.Cleanup(func() { _ = server.Close() })
-	policy := rules(t, map[string]any{"allow": []any{"127.0.0.2"}}, egress.Remote())
+	policy := rules(t, map[string]any{"allow": []any{"127.0.0.2"}}, egress.RemotePolicy())
 	policy.Resolver = testenv.NewNameServer(t, func(_ string, n int) []string {
 		if n == 1 {
 			return []string{"127.0.0.2"}
@@ -212,7 +212,7 @@ func TestEgressOfConnections(t *testing.T) {
 		"away":    `{"oauth2": {"token_url": "http://169.254.169.254/token", "client_id": "x", "client_secret": "y", "host": "http://` + at + `"}}`,
 		"logs_in": `{"session": {"login": {"url": "http://169.254.169.254/login"}, "token": "{{ response.token }}", "send": {"header": "X-S"}}, "host": "http://` + at + `"}`,
 	}
-	c := activities.NewCatalogue(activities.Resources{Egress: egress.Remote(), Connections: connections})
+	c := activities.NewCatalogue(activities.Resources{Egress: egress.RemotePolicy(), Connections: connections})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	call := func(auth, url string) error {
 		in := tooltest.Input(map[string]any{"url": url})(t)
@@ -223,7 +223,7 @@ func TestEgressOfConnections(t *testing.T) {
 	for _, auth := range []string{"named", "client", "session"} {
 		require.NoError(t, call(auth, "/"), auth)
 	}
-	require.Len(t, login.Received(), 2)
+	require.Len(t, login.ReceivedRequests(), 2)
 	require.Positive(t, d.accepted.Swap(0))
 	requireDenied(t, call("", "http://"+at), "no connection")
 	requireDenied(t, call("hostless", "http://"+at), "a connection without a host")
@@ -235,7 +235,7 @@ func TestEgressOfConnections(t *testing.T) {
 	requireDenied(t, call("logs_in", "/"), "a login")
 	require.Zero(t, d.accepted.Load())
 
-	denied := activities.NewCatalogue(activities.Resources{Egress: rules(t, map[string]any{"deny": []any{at}}, egress.Local()), Connections: connections})
+	denied := activities.NewCatalogue(activities.Resources{Egress: rules(t, map[string]any{"deny": []any{at}}, egress.LocalPolicy()), Connections: connections})
 	t.Cleanup(func() { require.NoError(t, denied.Close()) })
 	in := tooltest.Input(map[string]any{"url": "/"})(t)
 	in.Auth = "named"
@@ -248,7 +248,7 @@ func TestEgressOfConnections(t *testing.T) {
 func TestEgressOfOtherTools(t *testing.T) {
 	t.Parallel()
 	d := openDoors(t)
-	c := activities.NewCatalogue(activities.Resources{Egress: egress.Remote()})
+	c := activities.NewCatalogue(activities.Resources{Egress: egress.RemotePolicy()})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	fields := map[string]any{"url": "http://127.0.0.1:" + d.port, "method": "POST"}
 	in := tooltest.Input(map[string]any{"on_start": fields})(t)
@@ -272,7 +272,7 @@ func TestRequestsOfAnEgressChild(t *testing.T) {
 	if json.Unmarshal([]byte(os.Getenv(egressChild)), &urls) != nil {
 		t.Skip("a part of TestEgressThroughAProxy")
 	}
-	policy := rules(t, map[string]any{"allow": []any{"api.internal:443", "api.internal:80", "*.ours.test", "10.9.0.0/16"}, "deny": []any{"no.ours.test", "8.8.4.4"}}, egress.Remote())
+	policy := rules(t, map[string]any{"allow": []any{"api.internal:443", "api.internal:80", "*.ours.test", "10.9.0.0/16"}, "deny": []any{"no.ours.test", "8.8.4.4"}}, egress.RemotePolicy())
 	policy.Resolver = innerResolver(t)
 	c := activities.NewCatalogue(activities.Resources{Egress: policy, Connections: activities.Connections{"named": "bearer:" + canary + "@http://named.internal"}})
 	for _, url := range urls {
@@ -337,7 +337,7 @@ func TestEgressThroughAProxy(t *testing.T) {
 			require.Equal(t, each[1], told[i], each[0])
 		}
 	}
-	require.Len(t, proxy.Received(), len(allowed)+1)
+	require.Len(t, proxy.ReceivedRequests(), len(allowed)+1)
 	require.Zero(t, direct.accepted.Load())
 }
 

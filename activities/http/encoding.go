@@ -70,7 +70,7 @@ func newDecoder(body *bufio.Reader, encoding string) (io.Reader, error) {
 	case "deflate":
 		return newInflater(body)
 	case "zstd":
-		return format.Zstd(body)
+		return format.NewZstdReader(body)
 	}
 	return nil, nil
 }

@@ -82,10 +82,10 @@ func TestHTTPContentEncodings(t *testing.T) {
 				_, _ = io.WriteString(w, test.body)
 			}))
 			t.Cleanup(server.Close)
-			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL})(t))
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL})(t))
 			sink := tooltest.Input(map[string]any{"url": server.URL})(t)
 			sink.Result = tooltest.Value("x")
-			_, errSink := tooltest.Call(t, activities.Default(), "http.write", "http", sink)
+			_, errSink := tooltest.Call(t, activities.DefaultCatalogue(), "http.write", "http", sink)
 			require.NoError(t, errSink, "what a sink is answered is not used")
 			if test.wrong != "" {
 				object := tooltest.ErrorObject(t, err)

@@ -67,7 +67,7 @@ func TestHTTPFormats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			url := tooltest.Answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", test.contentType)
 				if test.disposition != "" {
 					w.Header().Set("Content-Disposition", test.disposition)
@@ -79,7 +79,7 @@ func TestHTTPFormats(t *testing.T) {
 				fields[field] = value
 			}
 
-			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(fields)(t))
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(fields)(t))
 			require.NoError(t, err)
 			require.Equal(t, test.want, result.Data.Data)
 		})
@@ -120,7 +120,7 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 			c := activities.NewCatalogue(activities.Resources{MaxResponseBytes: 2000})
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
 
-			url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+			url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")
 				if r.URL.Path == "/missing" {
 					w.Header().Set("Content-Type", "application/json")
@@ -152,7 +152,7 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 // TestPartsThatNobodyRequested: some bytes of a body are not the answer to a request for all of them; rows of more are a page.
 func TestPartsThatNobodyRequested(t *testing.T) {
 	t.Parallel()
-	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Range", r.URL.Query().Get("part"))
 		w.WriteHeader(http.StatusPartialContent)
@@ -164,7 +164,7 @@ func TestPartsThatNobodyRequested(t *testing.T) {
 			if ranged != "" {
 				fields["headers"] = map[string]any{"Range": ranged}
 			}
-			result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(fields)(t))
+			result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(fields)(t))
 			if !fails || ranged != "" {
 				require.NoError(t, err, part)
 				require.Equal(t, []any{map[string]any{"id": 1}}, result.Data.Data)

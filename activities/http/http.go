@@ -26,7 +26,7 @@ import (
 type Tool struct {
 	res       tool.Resources
 	transport http.RoundTripper
-	observe   func(http.RoundTripper) http.RoundTripper // nil for nobody; see Observe
+	observe   func(http.RoundTripper) http.RoundTripper // nil for nobody; see ObserveRequests
 	tokens    *tokenCache
 	kept      *cachedConnections
 }
@@ -45,9 +45,9 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), kept: kept}
 }
 
-// Observe lays a transport around that of all requests of attempts, redirects included. Requests for
+// ObserveRequests lays a transport around that of all requests of attempts, redirects included. Requests for
 // tokens do not pass it. It is called before the tool is used.
-func (t *Tool) Observe(around func(http.RoundTripper) http.RoundTripper) { t.observe = around }
+func (t *Tool) ObserveRequests(around func(http.RoundTripper) http.RoundTripper) { t.observe = around }
 
 // newTransport differs from the standard one in its pool: a loop of 500
 // iterations usually calls one host, and 2 idle connections per host would
@@ -136,7 +136,7 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Secrets: []string{"url", "headers", "params", "body", "form"},
 		Summary: "Sends an HTTP request; its result is the parsed body.",
 		Doc:     doc,
-		Fields:  append(slices.Clone(requestFields), format.Fields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
+		Fields:  append(slices.Clone(requestFields), format.ReadingFields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
 		Writes:  true,
 		Example: `step: fetch
 tool: http
@@ -149,7 +149,7 @@ headers: {Accept: application/json}
 
 // Run sends one request.
 func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	return t.Send(ctx, in, http.MethodGet)
+	return t.SendRequest(ctx, in, http.MethodGet)
 }
 
 // Write sends one request whose body is the rows, unless the sink has a body
@@ -158,9 +158,9 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	_, hasBody := in.Fields["body"]
 	_, hasForm := in.Fields["form"]
 	if !hasBody && !hasForm {
-		in.Fields = withField(in.Fields, "body", tool.Written(in))
+		in.Fields = withField(in.Fields, "body", tool.SinkData(in))
 	}
-	result, err := t.Send(ctx, in, http.MethodPost)
+	result, err := t.SendRequest(ctx, in, http.MethodPost)
 	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeEncoding, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV, typeInvalid + format.XML}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
@@ -187,22 +187,22 @@ func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 	switch t.transport.(type) {
 	case *guardedTransport, *http.Transport:
 	default:
-		return request, tool.Begin(ctx)
+		return request, tool.BeginAttempt(ctx)
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	return request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) {
-			if err := tool.Begin(ctx); err != nil {
+			if err := tool.BeginAttempt(ctx); err != nil {
 				end(err)
 			}
 		},
-		GotFirstResponseByte: func() { tool.Answered(ctx) },
+		GotFirstResponseByte: func() { tool.MarkAnswered(ctx) },
 	})), nil
 }
 
-// Send makes the request of an attempt.
-func (t *Tool) Send(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
-	options, err := format.Of(in)
+// SendRequest makes the request of an attempt.
+func (t *Tool) SendRequest(ctx context.Context, in interpreter.ToolInput, defaultMethod string) (interpreter.ToolResult, error) {
+	options, err := format.OptionsOf(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}

@@ -128,7 +128,7 @@ func TestHTTPRetryAfterReachesTheErrorObject(t *testing.T) {
 	t.Parallel()
 
 	_, url := tooltest.StartAPI(t)
-	_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/status/429?retry_after=7"})(t))
+	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url + "/status/429?retry_after=7"})(t))
 	object := tooltest.ErrorObject(t, err)
 
 	require.NotNil(t, object.RetryAfter)
@@ -145,7 +145,7 @@ func TestHTTPUnreadWaitIsInTheMessage(t *testing.T) {
 
 	_, url := tooltest.StartAPI(t)
 	for said, named := range map[string]string{"soon": `; Retry-After is "soon", expected seconds`, "0": "", "-1": ""} {
-		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": url + "/status/429?retry_after=" + said})(t))
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url + "/status/429?retry_after=" + said})(t))
 		object := tooltest.ErrorObject(t, err)
 		require.Nil(t, object.RetryAfter, said)
 		require.Equal(t, interpreter.ClassRateLimited, object.Class)
@@ -168,7 +168,7 @@ func TestHTTPTimeoutOfABodyThatNeverEnds(t *testing.T) {
 	in := tooltest.Input(map[string]any{"url": server.URL})(t)
 	in.TimeoutSeconds = 0.2
 	began := time.Now()
-	_, err := tooltest.CallHTTP(t, activities.Default(), in)
+	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), in)
 
 	require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
 	require.Less(t, time.Since(began), testenv.Within(10*time.Second))

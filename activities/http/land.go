@@ -30,10 +30,10 @@ const (
 	mostBodies = 3
 )
 
-// Land downloads the body of a successful response into a file, of any size, and returns it as a source of rows. An
+// DownloadRows downloads the body of a successful response into a file, of any size, and returns it as a source of rows. An
 // interrupted download is continued with Range and If-Range if the body is still the same; otherwise it starts over,
 // so that the file never mixes two bodies. Errors are like those of an attempt.
-func (t *Tool) Land(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error) {
+func (t *Tool) DownloadRows(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error) {
 	l := &landing{tool: t, in: in, into: into, length: -1}
 	err := l.landBody(ctx)
 	if err != nil {

@@ -32,8 +32,8 @@ type keptLogin struct {
 	after  atomic.Int64 // generation of the token that was given last
 }
 
-// issue requests a token that is newer than the last one.
-func (l *keptLogin) issue(ctx context.Context) (accessToken, error) {
+// issueToken requests a token that is newer than the last one.
+func (l *keptLogin) issueToken(ctx context.Context) (accessToken, error) {
 	if l.logins == nil {
 		return accessToken{}, tool.ConfigErrorf("connection %q is a login whose tokens a workflow keeps; only a worker can use it", l.name)
 	}
@@ -45,8 +45,8 @@ func (l *keptLogin) issue(ctx context.Context) (accessToken, error) {
 	return accessToken{value: "Bearer " + given.Access, token: given.Access, until: given.UsableUntil}, nil
 }
 
-// failure is an error of issue as that of an attempt.
-func (l *keptLogin) failure(name string, err error) error {
+// issueError is an error of issue as that of an attempt.
+func (l *keptLogin) issueError(name string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &tool.Error{
 			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: "timeout",
@@ -66,7 +66,7 @@ func (t *Tool) ExchangeLogin(ctx context.Context, name, refresh string, begin fu
 	if err := begin(); err != nil {
 		return tool.ExchangedTokens{}, login.EndNotSent, fmt.Errorf("connection %q: the exchange of its refresh token is left to another worker: %w", name, err)
 	}
-	return x.run(ctx, refresh)
+	return x.exchangeToken(ctx, refresh)
 }
 
 // newExchange is for one exchange of the login of a connection.
@@ -75,7 +75,7 @@ func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, er
 	if err != nil {
 		return nil, err
 	}
-	kept, isLogin := credentials.issuer().(*keptLogin)
+	kept, isLogin := credentials.tokenIssuer().(*keptLogin)
 	if !isLogin {
 		return nil, tool.ConfigErrorf("connection %q has no login: that needs oauth2 with grant: authorization_code, or refresh_token", name)
 	}
@@ -86,8 +86,8 @@ func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, er
 	return &loginExchange{name: name, of: kept.of, http: &client}, nil
 }
 
-// issuer fetches the tokens of the connection, nil if it needs none.
-func (l *credentials) issuer() issuer {
+// tokenIssuer fetches the tokens of the connection, nil if it needs none.
+func (l *credentials) tokenIssuer() issuer {
 	if l.tokens == nil {
 		return nil
 	}
@@ -102,15 +102,15 @@ type loginExchange struct {
 	sent atomic.Bool // something of a request has reached the endpoint
 }
 
-// run makes the exchange within tokenTimeout, after which nothing more is sent.
-func (x *loginExchange) run(ctx context.Context, refresh string) (tool.ExchangedTokens, login.ExchangeEnd, error) {
+// exchangeToken makes the exchange within tokenTimeout, after which nothing more is sent.
+func (x *loginExchange) exchangeToken(ctx context.Context, refresh string) (tool.ExchangedTokens, login.ExchangeEnd, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.sent.Store(true) }})
 	asked := time.Now()
-	token, err := x.request(context.WithValue(ctx, oauth2.HTTPClient, x.http), refresh)
+	token, err := x.sendRefresh(context.WithValue(ctx, oauth2.HTTPClient, x.http), refresh)
 	if err != nil {
-		end, failure := x.failed(err)
+		end, failure := x.exchangeEnd(err)
 		return tool.ExchangedTokens{}, end, failure
 	}
 	tokens, err := exchangedTokens(token, asked)
@@ -132,15 +132,15 @@ func exchangedTokens(token *oauth2.Token, asked time.Time) (tool.ExchangedTokens
 	return tool.ExchangedTokens{Access: access.token, Refresh: token.RefreshToken, UsableUntil: access.until, Scopes: scopesOf(token)}, nil
 }
 
-// request sends the refresh token.
-func (x *loginExchange) request(ctx context.Context, refresh string) (*oauth2.Token, error) {
+// sendRefresh sends the refresh token.
+func (x *loginExchange) sendRefresh(ctx context.Context, refresh string) (*oauth2.Token, error) {
 	return x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {
 		return config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
 	})
 }
 
-// config is the client as the library knows it.
-func (x *loginExchange) config() *oauth2.Config {
+// clientConfig is the client as the library knows it.
+func (x *loginExchange) clientConfig() *oauth2.Config {
 	config := &oauth2.Config{
 		ClientID: x.of.ID, ClientSecret: x.of.Secret, Scopes: x.of.Scopes,
 		Endpoint: oauth2.Endpoint{TokenURL: x.of.TokenURL.String(), AuthStyle: oauth2.AuthStyleInHeader},
@@ -159,7 +159,7 @@ func (x *loginExchange) config() *oauth2.Config {
 
 // asClient sends a request with the client in the header, and else in the body.
 func (x *loginExchange) asClient(send func(*oauth2.Config) (*oauth2.Token, error)) (*oauth2.Token, error) {
-	config := x.config()
+	config := x.clientConfig()
 	token, err := send(config)
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok || refused.ErrorCode == invalidGrant || x.of.Secret == "" || !unknownClient(refused.Response.StatusCode) {
@@ -176,8 +176,8 @@ func (x *loginExchange) asClient(send func(*oauth2.Config) (*oauth2.Token, error
 // invalidGrant is the error code of token endpoints for an invalid refresh token (RFC 6749, section 5.2).
 const invalidGrant = "invalid_grant"
 
-// failed is the end of an exchange with an error.
-func (x *loginExchange) failed(err error) (login.ExchangeEnd, error) {
+// exchangeEnd is the end of an exchange with an error.
+func (x *loginExchange) exchangeEnd(err error) (login.ExchangeEnd, error) {
 	failure := x.failureOf(err)
 	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
 	switch {

@@ -23,7 +23,7 @@ func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (logi
 	if err != nil {
 		return login.LoginChallenge{}, "", err
 	}
-	config := x.config()
+	config := x.clientConfig()
 	if !start.Device {
 		config.RedirectURL = start.Redirect
 		verifier := oauth2.GenerateVerifier()

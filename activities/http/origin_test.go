@@ -73,9 +73,9 @@ func TestHTTPCredentialsGoToTheHostOfTheFirstRequest(t *testing.T) {
 		}
 	}
 
-	require.Empty(t, other.Received())
-	require.Len(t, first.Received(), 2*len(forms))
-	require.Contains(t, strings.Join(first.Received(), ""), canary)
+	require.Empty(t, other.ReceivedRequests())
+	require.Len(t, first.ReceivedRequests(), 2*len(forms))
+	require.Contains(t, strings.Join(first.ReceivedRequests(), ""), canary)
 }
 
 func TestHTTPConnectionsNameTheirHost(t *testing.T) {
@@ -109,9 +109,9 @@ func TestHTTPConnectionsNameTheirHost(t *testing.T) {
 	}
 
 	require.True(t, tooltest.ErrorObject(t, send("tls", other.URL, other.URL)).Final, "never in clear text")
-	require.Empty(t, other.Received())
+	require.Empty(t, other.ReceivedRequests())
 
-	seen := strings.Join(home.Received(), "")
+	seen := strings.Join(home.ReceivedRequests(), "")
 	require.Contains(t, seen, "Authorization: Bearer "+canary+"\r\n")
 	require.Contains(t, seen, "X-Api-Key: ana@"+canary+"\r\n")
 	require.Contains(t, seen, "GET /v1/patients HTTP/1.1")
@@ -139,7 +139,7 @@ func TestHTTPConnectionsWithADoubtfulHostAreRefused(t *testing.T) {
 		require.NotContains(t, object.Message, canary)
 	}
 
-	require.Empty(t, server.Received())
+	require.Empty(t, server.ReceivedRequests())
 }
 
 func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
@@ -183,19 +183,19 @@ func TestHTTPRedirectsToAnotherHostCarryNothing(t *testing.T) {
 						require.Equal(t, "redirect", object.Type)
 						require.Contains(t, object.Message, "POST "+first.URL+"/ redirects (HTTP ")
 						require.NotContains(t, object.Message, "canary")
-						require.Len(t, other.Received(), 1)
+						require.Len(t, other.ReceivedRequests(), 1)
 					} else if status >= 307 {
 						object := tooltest.ErrorObject(t, err)
 						require.Equal(t, []any{interpreter.KindHTTP, interpreter.ClassFinal, "redirects"}, []any{object.Kind, object.Class, object.Type})
 						require.Contains(t, object.Message, "would send the body from POST "+first.URL+"/ to "+other.URL)
 						require.NotContains(t, object.Message, "canary")
-						require.Len(t, other.Received(), 1)
+						require.Len(t, other.ReceivedRequests(), 1)
 					} else {
 						require.NoError(t, err)
-						require.Len(t, other.Received(), 2)
+						require.Len(t, other.ReceivedRequests(), 2)
 					}
 
-					seen := strings.Join(other.Received(), "")
+					seen := strings.Join(other.ReceivedRequests(), "")
 					require.Contains(t, seen, "/taken HTTP/1.1")
 					require.NotContains(t, seen, "canary")
 					require.NotContains(t, seen, "Referer")
@@ -232,7 +232,7 @@ func TestHTTPRedirectsThatComeBackCarryNothing(t *testing.T) {
 	_, err := tooltest.CallHTTP(t, c, in)
 	require.NoError(t, err)
 
-	seen := first.Received()
+	seen := first.ReceivedRequests()
 	require.Len(t, seen, 2)
 	require.Contains(t, seen[0], canary)
 	require.Contains(t, seen[1], "GET /admin")
@@ -257,7 +257,7 @@ func TestHTTPRedirectsWithinAHostKeepTheRequest(t *testing.T) {
 	_, err := tooltest.CallHTTP(t, c, in)
 	require.NoError(t, err)
 
-	moved := server.Received()[1]
+	moved := server.ReceivedRequests()[1]
 	for _, kept := range []string{"POST /moved", "X-Api-Key: " + canary, "X-Author: mine", "Idempotency-Key: op-1", canaryBody} {
 		require.Contains(t, moved, kept)
 	}
@@ -268,7 +268,7 @@ func TestHTTPRedirectsToOtherSchemesAreFinal(t *testing.T) {
 
 	for _, location := range []string{"ftp://" + canary + ".test/x", "file:///etc/passwd", "javascript:alert(1)", "http:///x"} {
 		server := tooltest.NewRecordingServer(t, "127.0.0.1", tooltest.RedirectTo(http.StatusFound, func() string { return location }))
-		_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL})(t))
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL})(t))
 		object := tooltest.ErrorObject(t, err)
 
 		require.Equal(t, []any{interpreter.KindHTTP, interpreter.ClassFinal, "redirects"}, []any{object.Kind, object.Class, object.Type}, location)
@@ -294,6 +294,6 @@ func TestHTTPRedirectsToClearTextCarryNothing(t *testing.T) {
 	_, err := tooltest.CallHTTP(t, c, in)
 	require.NoError(t, err)
 
-	require.Len(t, clear.Received(), 1)
-	require.NotContains(t, clear.Received()[0], "canary")
+	require.Len(t, clear.ReceivedRequests(), 1)
+	require.NotContains(t, clear.ReceivedRequests()[0], "canary")
 }

@@ -35,7 +35,7 @@ func queryInput(t *testing.T, fields map[string]any) interpreter.ToolInput {
 
 // firstLines are those of the requests that a server has received.
 func firstLines(s *tooltest.RecordingServer) (lines []string) {
-	for _, received := range s.Received() {
+	for _, received := range s.ReceivedRequests() {
 		line, _, _ := strings.Cut(received, "\r\n")
 		lines = append(lines, line)
 	}
@@ -107,9 +107,9 @@ func TestAKeyInTheQueryGoesToItsHostAlone(t *testing.T) {
 		"GET /away?" + key + " HTTP/1.1", "GET /leak?" + key + " HTTP/1.1", "GET /fails?a=b&" + key + " HTTP/1.1",
 	}, firstLines(api))
 	require.Equal(t, []string{"GET /x?page=2 HTTP/1.1"}, firstLines(other))
-	require.NotContains(t, strings.Join(other.Received(), ""), canary)
+	require.NotContains(t, strings.Join(other.ReceivedRequests(), ""), canary)
 
-	for _, received := range api.Received() {
+	for _, received := range api.ReceivedRequests() {
 		require.Contains(t, received, "X-Key: "+canary+"-header\r\n")
 		require.Contains(t, received, "X-Account: acme\r\n")
 	}

@@ -32,7 +32,7 @@ func TestHTTPRedirectsOfOtherMethods(t *testing.T) {
 						in.Sends = "on_start"
 					}
 					in.Result = tooltest.Value("unused: the sink has a body")
-					_, err := tooltest.Call(t, activities.Default(), place, strings.TrimSuffix(place, ".write"), in)
+					_, err := tooltest.Call(t, activities.DefaultCatalogue(), place, strings.TrimSuffix(place, ".write"), in)
 					if want != "" {
 						require.NoError(t, err)
 						require.Equal(t, []string{want}, received())
@@ -81,9 +81,9 @@ func TestHTTPRedirectWithoutAddress(t *testing.T) {
 		_, _ = io.WriteString(w, "moved")
 	}))
 	t.Cleanup(server.Close)
-	_, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL})(t))
+	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL})(t))
 	require.Equal(t, "redirect", tooltest.ErrorObject(t, err).Type)
-	result, err := tooltest.CallHTTP(t, activities.Default(), tooltest.Input(map[string]any{"url": server.URL, "follow_redirects": false})(t))
+	result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL, "follow_redirects": false})(t))
 	require.NoError(t, err)
 	require.Equal(t, "moved", result.Data.Data)
 }
@@ -127,15 +127,15 @@ func TestHTTPAddressesBelowAConnection(t *testing.T) {
 			c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": connection}})
 			in := tooltest.Input(map[string]any{"url": strings.Replace(test.url, "HOST", server.URL, 1)})(t)
 			in.Auth, in.NextURL = "api", test.next
-			before := len(server.Received())
+			before := len(server.ReceivedRequests())
 			_, err := tooltest.CallHTTP(t, c, in)
 			if test.want == "" {
 				require.ErrorContains(t, err, "which is outside "+server.URL+"/base/v3", "%s %+v", name, test)
-				require.Len(t, server.Received(), before)
+				require.Len(t, server.ReceivedRequests(), before)
 				continue
 			}
 			require.NoError(t, err, "%s %+v", name, test)
-			require.Contains(t, server.Received()[before], "GET "+test.want+" HTTP/1.1", "%s %+v", name, test)
+			require.Contains(t, server.ReceivedRequests()[before], "GET "+test.want+" HTTP/1.1", "%s %+v", name, test)
 			require.NoError(t, c.Close())
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func TestHTTPErrorsNameTheRequest(t *testing.T) {
 	t.Parallel()
 
-	url := tooltest.Answering(t, func(w http.ResponseWriter, r *http.Request) {
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
 			<-r.Context().Done()
 			return

@@ -54,7 +54,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 			requestLine(response.Request), t.res.MaxResponseBytes)
 	case errors.As(err, &waited):
 		return interpreter.ToolResult{}, err
-	case format.Unpackable(err) != nil:
+	case format.UnpackError(err) != nil:
 		return interpreter.ToolResult{}, notUnpacked(response, err)
 	case mispackedError(response, err) != nil:
 		return interpreter.ToolResult{}, mispackedError(response, err)
@@ -230,7 +230,7 @@ func invalidError(response *http.Response, body []byte, as, what string, err err
 func notUnpacked(response *http.Response, err error) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCompression, Status: response.StatusCode,
-		Message: fmt.Sprintf("the body from %s cannot be unpacked: %s", requestLine(response.Request), format.Unpackable(err)),
+		Message: fmt.Sprintf("the body from %s cannot be unpacked: %s", requestLine(response.Request), format.UnpackError(err)),
 		Headers: flatHeaders(response.Header), Err: err,
 	}
 }
@@ -356,7 +356,7 @@ func saysText(response *http.Response) bool {
 
 // decodeCharset makes UTF-8 of a body, without its byte order mark.
 func decodeCharset(ctx context.Context, response *http.Response, body []byte, charset, as string) ([]byte, error) {
-	decoded, err := format.Decode(ctx, body, charset)
+	decoded, err := format.DecodeText(ctx, body, charset)
 	var wrong *format.ByteError
 	switch {
 	case !errors.As(err, &wrong):

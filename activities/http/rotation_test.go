@@ -59,28 +59,28 @@ func TestASecretThatChangesIsSentWithinTheAttempt(t *testing.T) {
 			}
 
 			require.NoError(t, send())
-			require.Len(t, api.Received(), 1)
+			require.Len(t, api.ReceivedRequests(), 1)
 
 			api.password.Store(canary + "-two")
 			object := tooltest.ErrorObject(t, send())
 			require.Equal(t, 401, object.Status)
-			require.Len(t, api.Received(), 2, "what has not changed is not sent again")
+			require.Len(t, api.ReceivedRequests(), 2, "what has not changed is not sent again")
 			requireNoCanary(t, object)
 
 			set(canary + "-two")
 			require.NoError(t, send())
-			require.Len(t, api.Received(), 4, "refused, and sent once more with the new secret")
-			require.Contains(t, api.Received()[3], "\r\n\r\ntext")
-			require.Contains(t, api.Received()[3], "Idempotency-Key: op-1")
+			require.Len(t, api.ReceivedRequests(), 4, "refused, and sent once more with the new secret")
+			require.Contains(t, api.ReceivedRequests()[3], "\r\n\r\ntext")
+			require.Contains(t, api.ReceivedRequests()[3], "Idempotency-Key: op-1")
 
 			require.NoError(t, send())
-			require.Len(t, api.Received(), 5)
+			require.Len(t, api.ReceivedRequests(), 5)
 
 			set(canary + "-three")
 			api.password.Store("nobody has it")
 			object = tooltest.ErrorObject(t, send())
 			require.Equal(t, 401, object.Status)
-			require.Len(t, api.Received(), 7, "once per attempt")
+			require.Len(t, api.ReceivedRequests(), 7, "once per attempt")
 			requireNoCanary(t, object)
 		})
 	}
@@ -114,5 +114,5 @@ func TestASecretThatIsNowhere(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "shop"), []byte(canary+"\n"), 0o600))
 	_, err = tooltest.CallHTTP(t, c, tokenInput(t, "/"))
 	require.NoError(t, err)
-	require.Contains(t, api.Received()[0], "Authorization: Bearer "+canary+"\r\n")
+	require.Contains(t, api.ReceivedRequests()[0], "Authorization: Bearer "+canary+"\r\n")
 }

@@ -35,8 +35,8 @@ type serviceAccount struct {
 	clock   remoteClock // of who checks what is signed
 }
 
-// issue gives a token. An endpoint that refuses one and has another clock gets a second one, by that clock.
-func (a *serviceAccount) issue(ctx context.Context) (accessToken, error) {
+// issueToken gives a token. An endpoint that refuses one and has another clock gets a second one, by that clock.
+func (a *serviceAccount) issueToken(ctx context.Context) (accessToken, error) {
 	if a.of.TokenURL == nil {
 		signed, err := a.signToken()
 		now := time.Now()
@@ -102,8 +102,8 @@ func (a *serviceAccount) signToken() (string, error) {
 	return signed, nil
 }
 
-// failure is an error of issue as that of an attempt.
-func (a *serviceAccount) failure(name string, err error) error {
+// issueError is an error of issue as that of an attempt.
+func (a *serviceAccount) issueError(name string, err error) error {
 	if unsigned, ok := errors.AsType[*signError](err); ok {
 		return tool.ConfigErrorf("connection %q: jwt cannot sign a token: %w", name, unsigned)
 	}

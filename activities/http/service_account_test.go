@@ -210,10 +210,10 @@ func TestServiceAccountsOfAnotherClock(t *testing.T) {
 			b.ahead = ahead
 			_, err := tooltest.CallHTTP(t, withTokens(t, account(t, b, map[string]any{"secret": secret})), getInput(t, "/signed"))
 			require.NoError(t, err)
-			require.Len(t, b.Received(), requests)
+			require.Len(t, b.ReceivedRequests(), requests)
 			_, err = tooltest.CallHTTP(t, withTokens(t, account(t, b, map[string]any{"secret": secret, "token_url": b.URL + "/token"})), getInput(t, "/given"))
 			require.NoError(t, err)
-			require.Len(t, b.Received(), 2*requests+1)
+			require.Len(t, b.ReceivedRequests(), 2*requests+1)
 		})
 	}
 	b := newBank(t, []byte(secret))
@@ -234,7 +234,7 @@ func TestServiceAccountsThatAreRefused(t *testing.T) {
 	require.Equal(t, []any{"token", interpreter.ClassFinal, 400}, []any{object.Type, object.Class, object.Status})
 	require.Regexp(t, `\(invalid_grant\); its clock differs by (2h0m0s|1h59m5[0-9]s) from that of the worker`, object.Message)
 	require.Equal(t, map[string]any{"error_description": "not accepted: ***"}, object.Body.Data)
-	require.Len(t, b.Received(), 2)
+	require.Len(t, b.ReceivedRequests(), 2)
 	requireNoCanary(t, object)
 	_, err = tooltest.CallHTTP(t, withTokens(t, account(t, b, map[string]any{"secret": secret})), getInput(t, "/signed"))
 	object = tooltest.ErrorObject(t, err)

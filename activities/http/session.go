@@ -55,8 +55,8 @@ type loginAnswer struct {
 	date    time.Time // when it was written, by the server's clock; zero where it does not say
 }
 
-// issue logs in. A login that was refused is not sent again for a while.
-func (l *sessionLogin) issue(ctx context.Context) (accessToken, error) {
+// issueToken logs in. A login that was refused is not sent again for a while.
+func (l *sessionLogin) issueToken(ctx context.Context) (accessToken, error) {
 	if l.refusal != nil && time.Since(l.refusedAt) < refusalKept {
 		return accessToken{}, l.refusal
 	}
@@ -322,12 +322,12 @@ func (a *loginAnswer) tokenLife(value any) (life time.Duration, known bool) {
 		}
 		value = number
 	}
-	seconds, isNumber := expression.Float(value)
+	seconds, isNumber := expression.NearestFloat(value)
 	return time.Duration(min(seconds, mostLife.Seconds()) * float64(time.Second)), isNumber && seconds <= mostLife.Seconds()
 }
 
-// failure is the error of a login as that of an attempt.
-func (l *sessionLogin) failure(name string, err error) error {
+// issueError is the error of a login as that of an attempt.
+func (l *sessionLogin) issueError(name string, err error) error {
 	where := fmt.Sprintf("connection %q: the login at %s", name, tool.Origin(l.session.Login.URL))
 	if broken, ok := errors.AsType[*url.Error](err); ok {
 		return unreachedError(where, broken)
@@ -350,7 +350,7 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 		return false, nil
 	}
 	scope := expression.MapScope{"headers": anyMap(flatHeaders(response.Header)), "status": response.StatusCode}
-	if when.Names("response") {
+	if when.UsesNames("response") {
 		scope["response"] = peekedBody(response)
 	}
 	refused, err := when.Render(scope, expression.DecisionBudget(time.Now()))

@@ -78,7 +78,7 @@ func (d *desk) revoke() {
 // lines are the first lines of the requests that have come, without the version of HTTP.
 func (d *desk) lines() []string {
 	lines := []string{}
-	for _, dump := range d.Received() {
+	for _, dump := range d.ReceivedRequests() {
 		line, _, _ := strings.Cut(dump, " HTTP/1.1\r\n")
 		lines = append(lines, line)
 	}
@@ -133,13 +133,13 @@ func TestSessionLogsInOnceForAll(t *testing.T) {
 	send()
 	require.Equal(t, 1, d.count("POST /login"))
 	require.Equal(t, 20, d.count("POST /orders"))
-	login := d.Received()[0]
+	login := d.ReceivedRequests()[0]
 	require.Contains(t, login, "Content-Type: application/json")
 	require.Contains(t, login, "\r\n\r\n"+`{"password":"canary-5ecret-password","user":"ana"}`)
 	d.revoke()
 	send()
 	require.Equal(t, 2, d.count("POST /login"), "one new login for all that were refused")
-	last := d.Received()[len(d.Received())-1]
+	last := d.ReceivedRequests()[len(d.ReceivedRequests())-1]
 	require.Contains(t, last, "X-Session: canary-5ecret-session-2\r\n")
 	require.Contains(t, last, "Idempotency-Key: op-1\r\n")
 	require.True(t, strings.HasSuffix(last, "\r\n\r\ntext"))
@@ -197,7 +197,7 @@ func TestSessionSendsItsToken(t *testing.T) {
 				d.revoke()
 			}
 			require.Equal(t, 2, d.count("POST /login"))
-			require.Len(t, d.Received(), 5, "of the second attempt one was refused")
+			require.Len(t, d.ReceivedRequests(), 5, "of the second attempt one was refused")
 		})
 	}
 }
@@ -310,7 +310,7 @@ func TestSessionFailuresOfTheLogin(t *testing.T) {
 			}
 			require.NoError(t, c.Close())
 			require.Equal(t, of.logins, d.count("POST /login"))
-			require.Len(t, d.Received(), of.logins, "nothing is sent without a token")
+			require.Len(t, d.ReceivedRequests(), of.logins, "nothing is sent without a token")
 			require.NotContains(t, log.String(), canary)
 		})
 	}
@@ -448,12 +448,12 @@ func TestSessionEndsWithItsWorker(t *testing.T) {
 			_, err := tooltest.CallHTTP(t, c, getInput(t, "/"))
 			require.NoError(t, err)
 			require.NoError(t, c.Close())
-			require.Len(t, d.Received(), 3)
+			require.Len(t, d.ReceivedRequests(), 3)
 			for _, text := range of.sent {
-				require.Contains(t, d.Received()[2], text)
+				require.Contains(t, d.ReceivedRequests()[2], text)
 			}
 			require.NoError(t, c.Close())
-			require.Len(t, d.Received(), 3, "once")
+			require.Len(t, d.ReceivedRequests(), 3, "once")
 			require.Contains(t, log.String(), of.log)
 			require.Equal(t, of.log == "", log.Len() == 0, log.String())
 			require.NotContains(t, log.String(), canary)
@@ -462,7 +462,7 @@ func TestSessionEndsWithItsWorker(t *testing.T) {
 	d := newDesk(t)
 	c := activities.NewCatalogue(activities.Resources{Connections: activities.Connections{"api": d.connection(map[string]any{"logout": map[string]any{"url": "/logout"}})}})
 	require.NoError(t, c.Close())
-	require.Empty(t, d.Received(), "who has not logged in does not log out")
+	require.Empty(t, d.ReceivedRequests(), "who has not logged in does not log out")
 }
 
 // TestSessionStaysAtItsHost: neither the login nor its token goes where somebody else says.
@@ -476,7 +476,7 @@ func TestSessionStaysAtItsHost(t *testing.T) {
 	c := withTokens(t, d.connection(nil))
 	_, err := tooltest.CallHTTP(t, c, getInput(t, other.URL))
 	require.Contains(t, tooltest.ErrorObject(t, err).Message, "is for "+d.URL)
-	require.Empty(t, d.Received(), "no login for what is not sent")
+	require.Empty(t, d.ReceivedRequests(), "no login for what is not sent")
 	d.answers = func(w http.ResponseWriter, _ string) {
 		w.Header().Set("Location", other.URL)
 		w.WriteHeader(http.StatusTemporaryRedirect)

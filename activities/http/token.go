@@ -41,10 +41,10 @@ const (
 
 // issuer fetches the tokens of one connection.
 type issuer interface {
-	// issue requests a token. It belongs to no attempt, since others wait for the token too.
-	issue(ctx context.Context) (accessToken, error)
-	// failure is an error of issue as that of an attempt.
-	failure(connection string, err error) error
+	// issueToken requests a token. It belongs to no attempt, since others wait for the token too.
+	issueToken(ctx context.Context) (accessToken, error)
+	// issueError is an error of issue as that of an attempt.
+	issueError(connection string, err error) error
 }
 
 // accessToken is a token in the form in which it is sent.
@@ -95,7 +95,7 @@ func (c *tokenCache) sourceOf(name, raw string, of *connection.Login, transport 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := raw
-	if of.OAuth2 != nil && of.OAuth2.Kept() {
+	if of.OAuth2 != nil && of.OAuth2.HasLogin() {
 		key = name + "\n" + raw // a login of its own, whatever another one is configured with
 	}
 	if c.sources[key] == nil {
@@ -116,7 +116,7 @@ func (c *tokenCache) issuerOf(name string, of *connection.Login, own *http.Clien
 		return &sessionLogin{session: of.Session, host: of.Host, http: own, jar: jar}
 	case of.JWT != nil:
 		return &serviceAccount{of: of.JWT, http: own, secrets: c.secrets}
-	case of.OAuth2.Kept():
+	case of.OAuth2.HasLogin():
 		return &keptLogin{name: name, of: of.OAuth2, logins: c.logins}
 	}
 	return &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: own}
@@ -213,7 +213,7 @@ func (s *tokenSource) keptToken(refused string) (token accessToken, final bool) 
 func (s *tokenSource) fetchToken(ctx context.Context) (accessToken, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
-	token, err := s.issuer.issue(ctx)
+	token, err := s.issuer.issueToken(ctx)
 	if err != nil {
 		return accessToken{}, err
 	}
@@ -250,8 +250,8 @@ type oauth2Client struct {
 	inBody   bool // where the endpoint reads the secret; of the flight
 }
 
-// issue requests a token from the endpoint.
-func (c *oauth2Client) issue(ctx context.Context) (accessToken, error) {
+// issueToken requests a token from the endpoint.
+func (c *oauth2Client) issueToken(ctx context.Context) (accessToken, error) {
 	asked := time.Now()
 	token, err := c.requestToken(context.WithValue(ctx, oauth2.HTTPClient, c.http))
 	if err != nil {
@@ -272,7 +272,7 @@ func bearerToken(token *oauth2.Token, asked time.Time) (accessToken, error) {
 	return accessToken{value: value, token: token.AccessToken, until: usableUntil(asked, endOf(token, asked))}, nil
 }
 
-func (c *oauth2Client) failure(connection string, err error) error {
+func (c *oauth2Client) issueError(connection string, err error) error {
 	return tokenError(connection, c.endpoint, err)
 }
 

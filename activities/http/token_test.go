@@ -132,10 +132,10 @@ func TestOAuth2TokensAreFetchedOnce(t *testing.T) {
 	}
 
 	testenv.Wait(t, group.Wait, "the answers to all requests")
-	require.Len(t, api.Received(), 20)
-	require.Len(t, i.Received(), 1)
+	require.Len(t, api.ReceivedRequests(), 20)
+	require.Len(t, i.ReceivedRequests(), 1)
 
-	asked := i.Received()[0]
+	asked := i.ReceivedRequests()[0]
 	require.Contains(t, asked, "POST /"+canary+"/token?tenant="+canary)
 
 	_, form, _ := strings.Cut(asked, "\r\n\r\n")
@@ -168,8 +168,8 @@ func TestOAuth2TokensAreFetchedAgainBeforeTheyEnd(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	require.Len(t, i.Received(), 3)
-	require.Len(t, api.Received(), 3, "no token was sent that was over")
+	require.Len(t, i.ReceivedRequests(), 3)
+	require.Len(t, api.ReceivedRequests(), 3, "no token was sent that was over")
 }
 
 func TestOAuth2RefusedTokensAreReplacedOncePerAttempt(t *testing.T) {
@@ -194,9 +194,9 @@ func TestOAuth2RefusedTokensAreReplacedOncePerAttempt(t *testing.T) {
 	}
 
 	testenv.Wait(t, group.Wait, "the answers to all requests")
-	require.Len(t, i.Received(), 2, "one new token for all")
+	require.Len(t, i.ReceivedRequests(), 2, "one new token for all")
 
-	last := api.Received()[len(api.Received())-1]
+	last := api.ReceivedRequests()[len(api.ReceivedRequests())-1]
 	require.Contains(t, last, "Authorization: Bearer "+canary+"-token-2\r\n")
 	require.Contains(t, last, "Idempotency-Key: op-1\r\n")
 	require.True(t, strings.HasSuffix(last, "\r\n\r\ntext"), "the body is sent again: %s", last)
@@ -218,8 +218,8 @@ func TestOAuth2TokensThatStayRefusedAreAnError(t *testing.T) {
 	require.Equal(t, "you sent Bearer ***", object.Body.Data)
 	require.Equal(t, "Bearer ***", object.Headers["x-got"])
 	require.Empty(t, object.Type, "it is the API's")
-	require.Len(t, api.Received(), 2)
-	require.Len(t, i.Received(), 2)
+	require.Len(t, api.ReceivedRequests(), 2)
+	require.Len(t, i.ReceivedRequests(), 2)
 }
 
 // What is sent again is the request that was refused, not one before it, which
@@ -243,7 +243,7 @@ func TestOAuth2OnlyTheRefusedRequestIsSentAgain(t *testing.T) {
 
 	lines := []string{}
 
-	for _, dump := range api.Received() {
+	for _, dump := range api.ReceivedRequests() {
 		line, _, _ := strings.Cut(dump, "\r\n")
 		lines = append(lines, line)
 	}
@@ -261,9 +261,9 @@ func TestOAuth2TokensGoToOneHost(t *testing.T) {
 	c := withTokens(t, i.connection(nil))
 	_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))
 	require.Equal(t, 401, tooltest.ErrorObject(t, err).Status)
-	require.Len(t, other.Received(), 1)
-	require.NotContains(t, other.Received()[0], canary)
-	require.Len(t, i.Received(), 1, "the 401 of another host says nothing of the token")
+	require.Len(t, other.ReceivedRequests(), 1)
+	require.NotContains(t, other.ReceivedRequests()[0], canary)
+	require.Len(t, i.ReceivedRequests(), 1, "the 401 of another host says nothing of the token")
 
 	in := tokenInput(t, other.URL)
 	in.Origin = api.URL
@@ -273,11 +273,11 @@ func TestOAuth2TokensGoToOneHost(t *testing.T) {
 	c = withTokens(t, i.connection(map[string]any{"host": api.URL + "/v2/"}))
 	_, err = tooltest.CallHTTP(t, c, tokenInput(t, other.URL))
 	require.Contains(t, tooltest.ErrorObject(t, err).Message, "is for "+api.URL)
-	require.Len(t, i.Received(), 1, "no token is fetched for what is not sent")
+	require.Len(t, i.ReceivedRequests(), 1, "no token is fetched for what is not sent")
 
 	_, err = tooltest.CallHTTP(t, c, tokenInput(t, "orders"))
 	require.Error(t, err)
-	require.Contains(t, api.Received()[1], "POST /v2/orders")
+	require.Contains(t, api.ReceivedRequests()[1], "POST /v2/orders")
 }
 
 func TestOAuth2AHeaderOfTheAuthorWins(t *testing.T) {
@@ -290,8 +290,8 @@ func TestOAuth2AHeaderOfTheAuthorWins(t *testing.T) {
 	_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), in)
 
 	require.Equal(t, 401, tooltest.ErrorObject(t, err).Status)
-	require.Len(t, api.Received(), 1)
-	require.Empty(t, i.Received())
+	require.Len(t, api.ReceivedRequests(), 1)
+	require.Empty(t, i.ReceivedRequests())
 }
 
 // Each failure of the token endpoint repeats as much as it can of what it was
@@ -371,7 +371,7 @@ func TestOAuth2FailuresOfTheTokenEndpoint(t *testing.T) {
 		}
 	})
 
-	require.Zero(t, len(other.Received())+len(api.Received()), "requests with no token, or with the secret")
+	require.Zero(t, len(other.ReceivedRequests())+len(api.ReceivedRequests()), "requests with no token, or with the secret")
 }
 
 // lying answers as a token endpoint.
@@ -395,8 +395,8 @@ func TestOAuth2EndpointsAreAskedOnce(t *testing.T) {
 		i.Answer = lying(status, nil, func(http.ResponseWriter) {})
 		_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
 		require.Equal(t, status, tooltest.ErrorObject(t, err).Status)
-		require.Len(t, i.Received(), asked, status)
-		require.Empty(t, api.Received())
+		require.Len(t, i.ReceivedRequests(), asked, status)
+		require.Empty(t, api.ReceivedRequests())
 	}
 }
 
@@ -420,7 +420,7 @@ func TestOAuth2SecretsInTheBody(t *testing.T) {
 		_, err := tooltest.CallHTTP(t, c, tokenInput(t, api.URL))
 		require.NoError(t, err)
 	}
-	require.Len(t, i.Received(), 4)
+	require.Len(t, i.ReceivedRequests(), 4)
 }
 
 // TestOAuth2TokensOfOtherTypes are for another use than ours, and would not be known
@@ -436,13 +436,13 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 		_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), tokenInput(t, api.URL))
 		if good {
 			require.NoError(t, err, kind)
-			require.Contains(t, api.Received()[0], "Authorization: Bearer "+canary+"-token\r\n")
+			require.Contains(t, api.ReceivedRequests()[0], "Authorization: Bearer "+canary+"-token\r\n")
 			continue
 		}
 		object := tooltest.ErrorObject(t, err)
 		require.Equal(t, []string{"final", "token"}, []string{string(object.Class), object.Type}, kind)
 		require.Contains(t, object.Message, "of a type other than bearer")
-		require.Empty(t, api.Received(), kind)
+		require.Empty(t, api.ReceivedRequests(), kind)
 	}
 }
 
@@ -468,8 +468,8 @@ func TestOAuth2LivesThatCannotBe(t *testing.T) {
 			require.Equal(t, "token", object.Type, life)
 		}
 		if fetched > 0 {
-			require.Len(t, i.Received(), fetched, life)
-			require.Len(t, api.Received(), 3, life)
+			require.Len(t, i.ReceivedRequests(), fetched, life)
+			require.Len(t, api.ReceivedRequests(), 3, life)
 		}
 	}
 }
@@ -503,7 +503,7 @@ func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.Equal(t, []string{"retryable", "token"}, []string{string(object.Class), object.Type}, name)
 		require.Less(t, after.HeapSys, before.HeapSys+(512<<20), name)
-		require.Empty(t, api.Received(), name)
+		require.Empty(t, api.ReceivedRequests(), name)
 	}
 	i := newIssuer(t)
 	i.Answer = lying(200, nil, func(w http.ResponseWriter) {

@@ -48,8 +48,8 @@ type Group struct {
 	group  string
 }
 
-// Group is the workflow of a group.
-func (s *States) Group(group string) Group { return Group{s, group} }
+// GroupOf is the workflow of a group.
+func (s *States) GroupOf(group string) Group { return Group{s, group} }
 
 // Claim claims a state for a call.
 func (k Group) Claim(ctx context.Context, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
@@ -85,8 +85,8 @@ func (k Group) sendUpdate(ctx context.Context, name string, arg, result any) err
 	return nil
 }
 
-// Refuse is the final error of what cannot be done to a state.
-func Refuse(message string) error {
+// RefusalError is the final error of what cannot be done to a state.
+func RefusalError(message string) error {
 	return refusalError(interpreter.ErrorObject{Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Final: true, Message: message})
 }
 
@@ -147,7 +147,7 @@ const mostGroups = 500
 // loop may name the state of each element itself.
 func StatesOfGroups(ctx context.Context, prefix string) (states []incremental.State, more bool, err error) {
 	if prefix == "" {
-		return nil, false, Refuse("states of all groups need the beginning of their names")
+		return nil, false, RefusalError("states of all groups need the beginning of their names")
 	}
 	ids, more, err := workflowIDs(ctx, fmt.Sprintf(
 		"WorkflowType = '%s' AND WorkflowId STARTS_WITH '%s'", incremental.WorkflowName, incremental.WorkflowIDPrefix(prefix)), mostGroups)
@@ -192,7 +192,7 @@ func workflowIDs(ctx context.Context, query string, most int) (ids []string, mor
 // HoldersOf are the workflow IDs of the runs that have a turn in a queue and have not ended, and since when the first has it.
 func HoldersOf(ctx context.Context, id string) (holders []string, since time.Time, err error) {
 	if !strings.HasPrefix(id, queue.StatePrefix) {
-		return nil, since, Refuse(fmt.Sprintf("%q is not the queue of a state", id))
+		return nil, since, RefusalError(fmt.Sprintf("%q is not the queue of a state", id))
 	}
 	of, err := stateQueue(ctx, id)
 	if err != nil {
@@ -272,7 +272,7 @@ const mostStateQueues = 500
 // mayHold reports whether a workflow ID can be that of a state's queue.
 func mayHold(id string, states []incremental.State) bool {
 	key, err := url.PathUnescape(strings.TrimPrefix(id, queue.StatePrefix))
-	if err != nil || (queue.Name{Key: key, State: true}).ID() != id {
+	if err != nil || (queue.Name{Key: key, State: true}).WorkflowID() != id {
 		return true // a long key is cut in the ID
 	}
 	return slices.ContainsFunc(states, func(state incremental.State) bool { return isStateOf(key, state.Name) })

@@ -37,7 +37,7 @@ func TestMayHold(t *testing.T) {
 		"shop/orders": true, "eu/orders": true, "eu/orders/{{ shop.id }}": true, "shop/orders2": false, "shop": true, "us/orders/7": false,
 		"a b/%2F": false, strings.Repeat("k", 2000): true,
 	} {
-		require.Equal(t, may, mayHold(queue.Name{Key: key, State: true}.ID(), states), key)
+		require.Equal(t, may, mayHold(queue.Name{Key: key, State: true}.WorkflowID(), states), key)
 	}
-	require.False(t, mayHold(queue.Name{Key: "shop/orders", State: true}.ID(), nil))
+	require.False(t, mayHold(queue.Name{Key: "shop/orders", State: true}.WorkflowID(), nil))
 }

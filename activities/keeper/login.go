@@ -121,9 +121,9 @@ func (l *Logins) exchange(ctx context.Context, in login.ExchangeRequest) (login.
 	}
 	l.Secrets.AddToken(string(refresh))
 	mark := &exchangeMark{ctx: ctx}
-	stop := mark.keep()
+	stop := mark.startHeartbeats()
 	defer stop()
-	tokens, end, err := l.Exchanger.ExchangeLogin(context.WithoutCancel(ctx), in.Connection, string(refresh), mark.send)
+	tokens, end, err := l.Exchanger.ExchangeLogin(context.WithoutCancel(ctx), in.Connection, string(refresh), mark.markSent)
 	if outcome.End = end; err != nil {
 		outcome.Failure = tool.LoginFailureOf(failureOf(err))
 		return outcome, nil
@@ -131,7 +131,7 @@ func (l *Logins) exchange(ctx context.Context, in login.ExchangeRequest) (login.
 	if err := l.sealTokens(&outcome, in.Connection, tokens); err != nil {
 		return outcome, fmt.Errorf("seal the tokens of an exchange: %w", err)
 	}
-	if err := l.Spool.add(ctx, spooledTokens{Namespace: activity.GetInfo(ctx).Namespace, Connection: in.Connection, Outcome: outcome}); err != nil {
+	if err := l.Spool.addTokens(ctx, spooledTokens{Namespace: activity.GetInfo(ctx).Namespace, Connection: in.Connection, Outcome: outcome}); err != nil {
 		l.Logger.Error("the tokens of a login are not in the spool; if this worker is lost now, somebody has to log in", "connection", in.Connection, "error", err)
 	}
 	return outcome, nil
@@ -177,16 +177,16 @@ func (m *exchangeMark) beat() error {
 	return activity.GetClient(m.ctx).RecordActivityHeartbeat(ctx, activity.GetInfo(m.ctx).TaskToken, m.mark)
 }
 
-// send records that the request may have been sent. If it fails, the request must not be sent.
-func (m *exchangeMark) send() error {
+// markSent records that the request may have been sent. If it fails, the request must not be sent.
+func (m *exchangeMark) markSent() error {
 	m.mu.Lock()
 	m.mark.Sent = true
 	m.mu.Unlock()
 	return m.beat()
 }
 
-// keep sends heartbeats until it is stopped.
-func (m *exchangeMark) keep() (stop func()) {
+// startHeartbeats sends heartbeats until it is stopped.
+func (m *exchangeMark) startHeartbeats() (stop func()) {
 	ticks, stopTicks := heartbeat.Ticker(m.ctx)
 	done := make(chan struct{})
 	go func() {

@@ -57,22 +57,22 @@ func (s spooledTokens) fileName() string {
 	return fmt.Sprintf("%s-%d%s", hex.EncodeToString(sum[:digestBytes]), s.Outcome.Number, spoolSuffix)
 }
 
-// add keeps tokens, and reports them unless their activity does.
-func (s *TokenSpool) add(ctx context.Context, tokens spooledTokens) error {
-	err := s.write(tokens)
+// addTokens keeps tokens, and reports them unless their activity does.
+func (s *TokenSpool) addTokens(ctx context.Context, tokens spooledTokens) error {
+	err := s.writeFile(tokens)
 	c, detached := activity.GetClient(ctx), context.WithoutCancel(ctx)
 	go func() {
 		bounded, cancel := context.WithTimeout(detached, reportPatience)
 		defer cancel()
 		if sleep.For(bounded, firstReport) == nil {
-			s.report(bounded, c, tokens)
+			s.reportTokens(bounded, c, tokens)
 		}
 	}()
 	return err
 }
 
-// write writes the file of tokens so that it outlives the machine.
-func (s *TokenSpool) write(tokens spooledTokens) error {
+// writeFile writes the file of tokens so that it outlives the machine.
+func (s *TokenSpool) writeFile(tokens spooledTokens) error {
 	if s.Directory == "" {
 		return nil
 	}
@@ -106,8 +106,8 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// report reports tokens until their workflow has them, or newer ones.
-func (s *TokenSpool) report(ctx context.Context, c client.Client, tokens spooledTokens) {
+// reportTokens reports tokens until their workflow has them, or newer ones.
+func (s *TokenSpool) reportTokens(ctx context.Context, c client.Client, tokens spooledTokens) {
 	for {
 		err := s.reportOnce(ctx, c, tokens)
 		if err == nil {
@@ -143,9 +143,9 @@ func (s *TokenSpool) reportOnce(ctx context.Context, c client.Client, tokens spo
 	}, nil)
 }
 
-// Recover reports what an earlier worker of the namespace has left in the spool, until ctx ends. The error says that
+// RecoverTokens reports what an earlier worker of the namespace has left in the spool, until ctx ends. The error says that
 // the spool cannot be read.
-func (s *TokenSpool) Recover(ctx context.Context, c client.Client, namespace string) error {
+func (s *TokenSpool) RecoverTokens(ctx context.Context, c client.Client, namespace string) error {
 	if s.Directory == "" {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (s *TokenSpool) Recover(ctx context.Context, c client.Client, namespace str
 			continue
 		}
 		if tokens.Namespace == namespace {
-			go s.report(ctx, c, tokens)
+			go s.reportTokens(ctx, c, tokens)
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ func (d deliverer) deliverAnswer(ctx context.Context, kept interpreter.MailboxAn
 		return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}
 	defer done()
-	_, _, err = answers.Send(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
+	_, _, err = answers.SendAnswer(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
 	var refused *interpreter.AnswerError
 	if errors.As(err, &refused) && !errors.Is(err, answers.ErrClosed) {
 		activity.GetLogger(ctx).Warn("a kept answer was refused", "workflow_id", kept.Workflow, "step", kept.Answer.Step,

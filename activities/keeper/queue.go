@@ -31,7 +31,7 @@ func QueueActivities() map[string]any {
 // enterQueue passes a run's request to the workflow of its key, and starts that workflow if
 // need be. It answers the run with a signal, so this activity does not wait.
 func enterQueue(ctx context.Context, enter queue.Enter) error {
-	id, c := enter.Name.ID(), activity.GetClient(ctx)
+	id, c := enter.Name.WorkflowID(), activity.GetClient(ctx)
 	if err := awaitContinuation(ctx, c, id); err != nil {
 		return err
 	}

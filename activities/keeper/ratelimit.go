@@ -12,8 +12,8 @@ import (
 	"reprise/interpreter/ratelimit"
 )
 
-// Lease requests turns from the workflow of a rate limit, and starts it if need be.
-func Lease(ctx context.Context, id string, request ratelimit.LeaseRequest) (lease ratelimit.Lease, err error) {
+// LeaseSlots requests turns from the workflow of a rate limit, and starts it if need be.
+func LeaseSlots(ctx context.Context, id string, request ratelimit.LeaseRequest) (lease ratelimit.Lease, err error) {
 	err = connect.UpdateWithStart(ctx, activity.GetClient(ctx), client.UpdateWorkflowOptions{
 		WorkflowID: id, UpdateName: ratelimit.LeaseUpdate, Args: []any{request},
 	}, &lease, client.StartWorkflowOptions{

@@ -99,8 +99,8 @@ func (m *Pool) WithLoan(ctx context.Context) (_ context.Context, done func()) {
 	return context.WithValue(ctx, loanKey{}, l), l.markDone
 }
 
-// Done says that the attempt of ctx has made its result.
-func Done(ctx context.Context) {
+// MarkDone says that the attempt of ctx has made its result.
+func MarkDone(ctx context.Context) {
 	if l := loanOf(ctx); l != nil {
 		l.markDone()
 	}
@@ -262,9 +262,9 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 // RowCounter counts the rows of a result as they are read.
 type RowCounter struct{ bytes int64 }
 
-// Add counts a row before it is made. Rows that take half of the memory are too
+// CountRow counts a row before it is made. Rows that take half of the memory are too
 // many.
-func (r *RowCounter) Add(ctx context.Context, values, bytes int) error {
+func (r *RowCounter) CountRow(ctx context.Context, values, bytes int) error {
 	l := loanOf(ctx)
 	if l == nil {
 		return nil

@@ -34,14 +34,14 @@ func (plannedTable) Dialect() *sqltool.Dialect { return dialect }
 
 func (plannedTable) Exec(context.Context, string, ...any) (int64, error) { return 0, errNotAtOnce }
 
-func (p plannedTable) Columns(_ context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
+func (p plannedTable) ReadColumns(_ context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if columns, is := p.table.rememberedColumns(w); is {
 		return columns, nil
 	}
 	return nil, errNotAtOnce
 }
 
-func (plannedTable) Change(context.Context, *sqltool.TableWrite, func() error) error {
+func (plannedTable) ChangeSchema(context.Context, *sqltool.TableWrite, func() error) error {
 	return errNotAtOnce
 }
 
@@ -49,7 +49,7 @@ func (plannedTable) LacksSchema(context.Context, *sqltool.TableWrite) (bool, err
 	return false, errNotAtOnce
 }
 
-func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column, []any) ([]int, error) {
+func (plannedTable) FindMisfits(context.Context, *sqltool.TableWrite, sqltool.Column, []any) ([]int, error) {
 	return nil, errNotAtOnce
 }
 
@@ -57,12 +57,12 @@ func (plannedTable) Misfits(context.Context, *sqltool.TableWrite, sqltool.Column
 // all of them. After errNotAtOnce, which byStep handles, nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if w.Staged() || w.HasChildren() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
+	if w.IsStaged() || w.HasChildren() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
 		return result, errNotAtOnce
 	}
 	table := &tableTx{session: session}
-	settled, err := sqltool.Settle(ctx, plannedTable{table}, w)
-	if err != nil || !settled.IsPlain() || settled.Repeats() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.Lacking()) > 0 {
+	settled, err := sqltool.SettleWrite(ctx, plannedTable{table}, w)
+	if err != nil || !settled.IsPlain() || settled.MayRepeatKeys() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.MissingColumns()) > 0 {
 		return result, errNotAtOnce
 	}
 	insertion := table.insertionOf(settled, table.textForms(settled))
@@ -81,7 +81,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	if err != nil {
 		return result, err
 	}
-	insertion.queueStatement(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.Result(written.OfRows(settled)) })
+	insertion.queueStatement(batch, statement, rows.parameters, func(written sqltool.WriteResult) { result = settled.ToolResult(written.OfRows(settled)) })
 	session.prepared.prepareBatch(ctx, conn, batch)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		if session.prepared.forgetLost(ctx, conn, err) {
@@ -213,7 +213,7 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 	if err != nil {
 		return false, err
 	}
-	chunks := w.Seen()
+	chunks := w.LookupChunks()
 	if len(chunks) > 1 {
 		return false, errNotAtOnce
 	}
@@ -226,7 +226,7 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 			requireUnknown(first, &chunks[i])
 		}
 	}
-	if counts := w.Met(); len(counts) > 0 {
+	if counts := w.AddedCounts(); len(counts) > 0 {
 		first.addOptional("met", addSeen, byteaArray(counts))
 	}
 	batch.Queue(first.statementText(&session.assembled), first.args...)

@@ -68,7 +68,7 @@ func (t *tableTx) skipUnwritten(ctx context.Context, w *sqltool.TableWrite) erro
 	keys, err := t.StoredKeys(ctx, w, w.Rows, false)
 	for i, key := range keys {
 		if key == nil || !written[keyText(w, key)] {
-			w.SkipRow(w.Number(i))
+			w.SkipRow(w.OriginalNumber(i))
 		}
 	}
 	return err
@@ -147,10 +147,10 @@ func (t *tableTx) belowCondition(ctx context.Context, w *sqltool.TableWrite, row
 func (t *tableTx) encodeKept(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (string, error) {
 	kept := rows.Kept
 	for _, key := range rows.Key {
-		if !w.Rejects() {
+		if !w.HasRejectTable() {
 			break
 		}
-		misfits, err := t.Misfits(ctx, w, sqltool.Column{Name: key}, lists.Map(kept, func(row map[string]any) any { return row[key] }))
+		misfits, err := t.FindMisfits(ctx, w, sqltool.Column{Name: key}, lists.Map(kept, func(row map[string]any) any { return row[key] }))
 		if err != nil {
 			return "", err
 		}

@@ -71,7 +71,7 @@ func encodeArrays(i *insertion, rows []map[string]any) (chunk, error) {
 			before := len(arrays[at])
 			text, isNull, err := columnText(row[name], i.forms[at].text)
 			if err != nil {
-				return chunk{}, unsendable(w, len(w.Rows)-len(rows)+first.rows, name, err)
+				return chunk{}, unencodableError(w, len(w.Rows)-len(rows)+first.rows, name, err)
 			}
 			if isNull {
 				arrays[at] = append(arrays[at], "NULL"...)

@@ -57,14 +57,14 @@ func TestPostgresRowsAreLockedInTheOrderOfTheirKeys(t *testing.T) {
 	} {
 		for _, rows := range []int{few, many} {
 			t.Run(fmt.Sprintf("%s, %d rows", name, rows), func(t *testing.T) {
-				table, of := "t"+expression.Hash(name, rows), maps.Clone(test.of)
+				table, of := "t"+expression.ShortDigest(name, rows), maps.Clone(test.of)
 				db.Exec(t, "CREATE TABLE "+table+" (id text COLLATE \"C\" PRIMARY KEY, word text NOT NULL DEFAULT 'none', list jsonb[])")
 				db.Exec(t, "INSERT INTO "+table+" SELECT 'k' || lpad(i::text, 5, '0') FROM generate_series(0, "+fmt.Sprint(2*rows)+", 3) i") // some are there
 				db.Exec(t, "CREATE TRIGGER touch BEFORE INSERT OR UPDATE OR DELETE ON "+table+" FOR EACH ROW EXECUTE FUNCTION touch()")
 				of["table"] = table
-				in := pg.Rows(of, rowsOf(rows, test.row))
+				in := pg.TableInput(of, rowsOf(rows, test.row))
 				in.OperationKey = table
-				_, err := pg.Call(t, in)
+				_, err := pg.MakeAttempt(t, in)
 				require.NoError(t, err)
 				var ids []string
 				for _, row := range db.Query(t, "SELECT id FROM touched WHERE of = '"+table+"' ORDER BY n") {
@@ -141,7 +141,7 @@ func collide(t *testing.T, state string, of fields) collision {
 		PERFORM nextval('tries'); `+collisions[state]+`; RETURN NEW; END $$`)
 	db.Exec(t, "CREATE TRIGGER meet BEFORE INSERT ON shared FOR EACH ROW EXECUTE FUNCTION meet()")
 	warm := fields{"table": "others", "mode": "upsert", "key": "id"}
-	_, err := pg.Call(t, pg.Rows(warm, []any{fields{"id": 1, "n": 0}}))
+	_, err := pg.MakeAttempt(t, pg.TableInput(warm, []any{fields{"id": 1, "n": 0}}))
 	require.NoError(t, err)
 
 	gate, other := connected(t, db), connected(t, db)
@@ -158,13 +158,13 @@ func collide(t *testing.T, state string, of fields) collision {
 	if of["hard_delete"] != nil {
 		rows = append(rows, fields{"id": 3, "gone": true})
 	}
-	in := pg.Rows(of, rows)
+	in := pg.TableInput(of, rows)
 	c := collision{db: db, written: make(chan error, 1)}
 	c.tries = func() int64 {
 		return db.Query(t, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS n FROM tries")[0]["n"].(int64)
 	}
 	go func() {
-		_, err := pg.Call(t, in)
+		_, err := pg.MakeAttempt(t, in)
 		c.written <- err
 	}()
 	require.Eventually(t, func() bool { return c.tries() > 0 }, testenv.Within(20*time.Second), 10*time.Millisecond, "the write comes to its second row")

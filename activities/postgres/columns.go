@@ -18,7 +18,7 @@ import (
 // of the same value as JSON.
 type textForm int
 
-// The forms of columns, in the numbers that Columns has for them in SQL.
+// The forms of columns, in the numbers that ReadColumns has for them in SQL.
 const (
 	noText    textForm = iota // such as a composite type: only JSON will do
 	plainText                 // the input function of the type reads it
@@ -103,8 +103,8 @@ const tableVersion = `SELECT coalesce((SELECT c.oid::text || ' ' || c.xmin::text
 // errChanged rolls a write back that was planned for a table which has changed since.
 var errChanged = errors.New("the table has changed")
 
-// Columns returns the table's columns in order, none if the table does not exist.
-func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
+// ReadColumns returns the table's columns in order, none if the table does not exist.
+func (t *tableTx) ReadColumns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if columns, is := t.rememberedColumns(w); is {
 		return columns, nil
 	}
@@ -128,7 +128,7 @@ func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool
 // checkedDescription describes a table, or has the server say that it still is as the session remembers it. Its version is "" without a table.
 func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite) (known tableDescription, err error) {
 	name := w.QuotedTable()
-	remembers := t.session != nil && !w.Staged()
+	remembers := t.session != nil && !w.IsStaged()
 	if remembers {
 		var is bool
 		if known, is = t.session.tables[name]; is && time.Now().Before(known.until) {
@@ -157,7 +157,7 @@ func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite)
 // rememberedColumns are the columns as the session remembers them, for the first table of a write. They have to be checked before
 // anything is written.
 func (t *tableTx) rememberedColumns(w *sqltool.TableWrite) (columns []sqltool.Column, is bool) {
-	if t.session == nil || t.described || w.Staged() {
+	if t.session == nil || t.described || w.IsStaged() {
 		return nil, false
 	}
 	known, is := t.session.tables[w.QuotedTable()]

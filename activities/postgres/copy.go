@@ -68,7 +68,7 @@ func (s *copySource) appendRow() error {
 		text, isNull, err := columnText(row[name], s.forms[i].text)
 		switch {
 		case err != nil:
-			return unsendable(s.write, s.next, name, err)
+			return unencodableError(s.write, s.next, name, err)
 		case isNull:
 			s.buffer = append(s.buffer, `\N`...)
 		default:
@@ -94,7 +94,7 @@ func columnText(value any, form textForm) (text string, isNull bool, err error) 
 		}
 		return v, false, nil
 	case sqltool.Bytes:
-		return v.Hex(), false, nil
+		return v.PostgresHex(), false, nil
 	case []any:
 		if form == arrayText {
 			return arrayLiteral(v, false), false, nil
@@ -162,9 +162,9 @@ type unsendableError struct {
 	column string
 }
 
-// unsendable is the error of a value that JSON has no form for.
-func unsendable(w *sqltool.TableWrite, row int, column string, err error) error {
-	return &unsendableError{tool.Errorf("%s, column %q, cannot be written as JSON: %w", w.RowText(w.Number(row)), column, err), column}
+// unencodableError is the error of a value that JSON has no form for.
+func unencodableError(w *sqltool.TableWrite, row int, column string, err error) error {
+	return &unsendableError{tool.Errorf("%s, column %q, cannot be written as JSON: %w", w.RowText(w.OriginalNumber(row)), column, err), column}
 }
 
 func (e *unsendableError) Unwrap() error { return e.error }
@@ -175,7 +175,7 @@ func refuseNUL(w *sqltool.TableWrite) error {
 		for _, name := range w.Columns {
 			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
 				return &unsendableError{tool.Errorf("%s for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot store",
-					w.RowText(w.Number(i)), w.Shown, name), name}
+					w.RowText(w.OriginalNumber(i)), w.Shown, name), name}
 			}
 		}
 	}

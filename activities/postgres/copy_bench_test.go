@@ -122,10 +122,10 @@ func (l *loads) byTool(mode string) way {
 	return func(b *testing.B) (took time.Duration) {
 		l.run++
 		for first := 0; first < *loadRows; first += l.size {
-			in := l.pg.Rows(map[string]any{"table": "written", "mode": mode, "key": "id"}, benchmarkRows(first, l.size))
-			in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.Hash("rows"), "run"
+			in := l.pg.TableInput(map[string]any{"table": "written", "mode": mode, "key": "id"}, benchmarkRows(first, l.size))
+			in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.ShortDigest("rows"), "run"
 			began := time.Now()
-			_, err := l.pg.Call(b, in)
+			_, err := l.pg.MakeAttempt(b, in)
 			took += time.Since(began)
 			require.NoError(b, err)
 		}
@@ -154,7 +154,7 @@ func (l *loads) asJSON(conflict string) way {
 				}
 				if conflict == "" {
 					if _, err := tx.Exec(b.Context(), "INSERT INTO json_writes (operation_key, fingerprint, rows_written) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-						fmt.Sprint(l.run, " ", first), expression.Hash("rows"), int64(l.size)); err != nil {
+						fmt.Sprint(l.run, " ", first), expression.ShortDigest("rows"), int64(l.size)); err != nil {
 						return err
 					}
 				}

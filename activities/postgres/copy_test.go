@@ -107,16 +107,16 @@ func TestWaysToWriteAgree(t *testing.T) {
 			for len(many) < manyRows {
 				many = append(many, map[string]any{"id": -1 - len(many)})
 			}
-			_, err = pg.Call(t, pg.Rows(map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, many))
+			_, err = pg.MakeAttempt(t, pg.TableInput(map[string]any{"table": table + "_beside", "mode": "upsert", "key": "id"}, many))
 			require.NoError(t, err)
-			in := pg.Rows(map[string]any{"table": table + "_copied"}, many)
+			in := pg.TableInput(map[string]any{"table": table + "_copied"}, many)
 			in.OperationKey = table
-			_, err = pg.Call(t, in)
+			_, err = pg.MakeAttempt(t, in)
 			require.NoError(t, err)
 			const written = "SELECT id, v::text FROM %s_%s WHERE id >= 0 ORDER BY id"
-			want := pg.Run(t, fmt.Sprintf(written, table, "json"), nil)
+			want := pg.RunStatement(t, fmt.Sprintf(written, table, "json"), nil)
 			for _, way := range []string{"under", "copied", "beside"} {
-				require.Equal(t, want, pg.Run(t, fmt.Sprintf(written, table, way), nil), way)
+				require.Equal(t, want, pg.RunStatement(t, fmt.Sprintf(written, table, way), nil), way)
 			}
 		})
 	}
@@ -158,9 +158,9 @@ func isNoText(value any) bool {
 // insertOne writes a row.
 func insertOne(t *testing.T, pg tooltest.SQL, table string, row map[string]any) error {
 	t.Helper()
-	in := pg.Rows(map[string]any{"table": table}, []any{row})
+	in := pg.TableInput(map[string]any{"table": table}, []any{row})
 	in.OperationKey = fmt.Sprint(table, " ", row["id"])
-	_, err := pg.Call(t, in)
+	_, err := pg.MakeAttempt(t, in)
 	return err
 }
 
@@ -172,9 +172,9 @@ func requireRefused(t *testing.T, pg tooltest.SQL, fields, row map[string]any) {
 		rows[i] = map[string]any{"id": -1 - i}
 	}
 	rows[500] = row
-	in := pg.Rows(fields, rows)
+	in := pg.TableInput(fields, rows)
 	in.OperationKey = fmt.Sprint("refused ", fields, row["id"])
-	refused := pg.Fail(t, in)
+	refused := pg.FailingCall(t, in)
 	require.Equal(t, interpreter.KindTool, refused.Kind)
 }
 
@@ -193,13 +193,13 @@ func TestCopyKeepsWhatInsertDoes(t *testing.T) {
 		CREATE TABLE parts (id int, v text) PARTITION BY LIST (id); CREATE TABLE part_1 PARTITION OF parts FOR VALUES IN (1)`)
 	write := func(table string) error { return insertOne(t, pg, table, map[string]any{"id": 1, "v": "a"}) }
 	require.NoError(t, write("ruled"))
-	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.Run(t, "SELECT * FROM kept", nil))
+	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.RunStatement(t, "SELECT * FROM kept", nil))
 	require.ErrorContains(t, write("numbered"), "GENERATED ALWAYS")
 	require.ErrorContains(t, write("made"), "generated column")
 	require.NoError(t, write("fired"))
-	require.Equal(t, []any{map[string]any{"id": 1, "v": "fired a"}}, pg.Run(t, "SELECT * FROM fired", nil))
+	require.Equal(t, []any{map[string]any{"id": 1, "v": "fired a"}}, pg.RunStatement(t, "SELECT * FROM fired", nil))
 	require.NoError(t, write("parts"))
-	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.Run(t, "SELECT * FROM part_1", nil))
+	require.Equal(t, []any{map[string]any{"id": 1, "v": "a"}}, pg.RunStatement(t, "SELECT * FROM part_1", nil))
 }
 
 // TestPoliciesHoldHoweverRowsTravel: a user for whom a table has policies may write to it, in any mode and number of rows,
@@ -217,15 +217,15 @@ func TestPoliciesHoldHoweverRowsTravel(t *testing.T) {
 				rows[i] = map[string]any{"id": i, "v": "own"}
 			}
 			db.Exec(t, "TRUNCATE own")
-			in := pg.Rows(map[string]any{"table": "own", "mode": mode, "key": "id"}, rows)
+			in := pg.TableInput(map[string]any{"table": "own", "mode": mode, "key": "id"}, rows)
 			in.OperationKey = fmt.Sprint(mode, size)
-			_, err := pg.Call(t, in)
+			_, err := pg.MakeAttempt(t, in)
 			require.NoError(t, err, "%s of %d", mode, size)
 			require.Equal(t, int64(size), db.Query(t, "SELECT count(*) AS n FROM own")[0]["n"])
 			rows[1] = map[string]any{"id": size, "v": "other"}
-			in = pg.Rows(map[string]any{"table": "own", "mode": mode, "key": "id"}, rows[1:2])
+			in = pg.TableInput(map[string]any{"table": "own", "mode": mode, "key": "id"}, rows[1:2])
 			in.OperationKey = fmt.Sprint("other ", mode, size)
-			require.Contains(t, pg.Fail(t, in).Message, "row-level security")
+			require.Contains(t, pg.FailingCall(t, in).Message, "row-level security")
 		}
 	}
 }
@@ -236,9 +236,9 @@ func TestPostgresSaysWhereTextCannotBeKept(t *testing.T) {
 	pg, db := pgTool(t)
 	db.Exec(t, "CREATE TABLE nul (id int, v text, j jsonb); CREATE VIEW nul_view AS SELECT * FROM nul")
 	for _, table := range []string{"nul", "nul_view"} {
-		refused := pg.Fail(t, pg.Rows(map[string]any{"table": table}, []any{map[string]any{"id": 1}, map[string]any{"id": 2, "v": "a\x00b"}}))
+		refused := pg.FailingCall(t, pg.TableInput(map[string]any{"table": table}, []any{map[string]any{"id": 1}, map[string]any{"id": 2, "v": "a\x00b"}}))
 		require.Contains(t, refused.Message, `row 2 for table "`+table+`", column "v": the text has the character U+0000`)
 	}
-	refused := pg.Fail(t, pg.Rows(map[string]any{"table": "nul"}, []any{map[string]any{"id": 1}, map[string]any{"id": 2, "j": []any{"\x00"}}}))
+	refused := pg.FailingCall(t, pg.TableInput(map[string]any{"table": "nul"}, []any{map[string]any{"id": 1}, map[string]any{"id": 2, "j": []any{"\x00"}}}))
 	require.Contains(t, refused.Message, `row 2, column "j": unsupported Unicode escape sequence`)
 }

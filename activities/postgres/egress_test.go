@@ -36,7 +36,7 @@ func TestEgressOfSessions(t *testing.T) {
 	}()
 	at := listener.Addr().String()
 	_, port, _ := net.SplitHostPort(at)
-	policy, err := egress.Parse(map[string]any{"deny": []any{at, "no.test", "::1", "*.away.test"}}, egress.Remote())
+	policy, err := egress.Parse(map[string]any{"deny": []any{at, "no.test", "::1", "*.away.test"}}, egress.RemotePolicy())
 	require.NoError(t, err)
 	policy.Resolver = testenv.NewNameServer(t, func(name string, _ int) []string {
 		return map[string][]string{"moves.test": {"127.0.0.1"}, "metadata.test": {"169.254.169.254"}, "nat64.test": {"64:ff9b::a9fe:a9fe"}}[name]

@@ -31,7 +31,7 @@ func (q *query) locateError(err error) error {
 	if !errors.As(err, &pg) || pg.Position <= 0 {
 		return err
 	}
-	before, _ := q.around()
+	before, _ := q.surroundingSQL()
 	at := int(pg.Position) - 1 - utf8.RuneCountInString(before)
 	if at < 0 || at >= utf8.RuneCountInString(q.numbered.Text) {
 		return err

@@ -53,7 +53,7 @@ func TestForeignTablesAreRefused(t *testing.T) {
 			if mode["mode"] != "replace" && mode["delete_missing"] == nil {
 				in.Staging = nil
 			}
-			_, err := pg.Call(t, in)
+			_, err := pg.MakeAttempt(t, in)
 			return err
 		}
 		for _, table := range []string{"far", "in_file", "mixed"} {

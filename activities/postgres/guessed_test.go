@@ -19,7 +19,7 @@ func TestPostgresGuessesNoDates(t *testing.T) {
 		t.Helper()
 		for _, mode := range []string{"insert", "upsert"} {
 			rows := []any{map[string]any{"id": 1, column: value}}
-			object := pg.Fail(t, pg.Rows(fields{"table": "dates", "mode": mode, "key": "id"}, rows))
+			object := pg.FailingCall(t, pg.TableInput(fields{"table": "dates", "mode": mode, "key": "id"}, rows))
 			require.Equal(t, interpreter.ClassFinal, object.Class)
 			require.Contains(t, object.Message, `row 1, column "`+column+`": `, "%s %v", column, value)
 			require.Contains(t, object.Message, says, "%s %v", column, value)
@@ -42,12 +42,12 @@ func TestPostgresGuessesNoDates(t *testing.T) {
 		"2024-02-03": "2024-02-03", "20240203": "2024-02-03", "2024/02/03": "2024-02-03", "12/31/2024": "2024-12-31", "03/03/2024": "2024-03-03",
 		"3 Feb 2024": "2024-02-03", "Sat, 03 Feb 2024 10:00:00 GMT": "2024-02-03", "2024-034": "2024-02-03", "20240203T101112Z": "2024-02-03",
 	} {
-		_, err := pg.Call(t, pg.Rows(fields{"table": "dates", "mode": "upsert", "key": "id"}, map[string]any{"id": 2, "day": text, "at": text, "zoned": text}))
+		_, err := pg.MakeAttempt(t, pg.TableInput(fields{"table": "dates", "mode": "upsert", "key": "id"}, map[string]any{"id": 2, "day": text, "at": text, "zoned": text}))
 		require.NoError(t, err, text)
 		require.Equal(t, read, db.Query(t, "SELECT day::text FROM dates WHERE id = 2 AND at::date = day AND (zoned AT TIME ZONE 'UTC')::date = day")[0]["day"], text)
 	}
 	for text, read := range map[string]string{"101112": "10:11:12", "10:11": "10:11:00"} {
-		_, err := pg.Call(t, pg.Rows(fields{"table": "dates", "mode": "upsert", "key": "id"}, map[string]any{"id": 3, "clock": text}))
+		_, err := pg.MakeAttempt(t, pg.TableInput(fields{"table": "dates", "mode": "upsert", "key": "id"}, map[string]any{"id": 3, "clock": text}))
 		require.NoError(t, err, text)
 		require.Equal(t, read, db.Query(t, "SELECT clock::text FROM dates WHERE id = 3")[0]["clock"], text)
 	}
@@ -85,7 +85,7 @@ func TestPostgresCountsRoundedNumbers(t *testing.T) {
 		{"pay", json.Number("19.999"), "$20.00", 1},
 		{"pay", json.Number("19.99"), "$19.99", 0},
 	} {
-		result, err := pg.Call(t, pg.Rows(fields{"table": "amounts", "mode": "upsert", "key": "id"}, map[string]any{"id": 1, c.column: c.value}))
+		result, err := pg.MakeAttempt(t, pg.TableInput(fields{"table": "amounts", "mode": "upsert", "key": "id"}, map[string]any{"id": 1, c.column: c.value}))
 		require.NoError(t, err, "%+v", c)
 		require.Equal(t, c.read, db.Query(t, "SELECT "+c.column+"::text AS v FROM amounts WHERE id = 1")[0]["v"], "%+v", c)
 		rounded := 0
@@ -95,13 +95,13 @@ func TestPostgresCountsRoundedNumbers(t *testing.T) {
 		require.Equal(t, c.count, rounded, "%+v", c)
 	}
 	for _, text := range []string{"1,5", "$1.50", "(2)", ""} {
-		require.Contains(t, pg.Fail(t, pg.Rows(fields{"table": "amounts"}, map[string]any{"id": 2, "pay": text})).Message, "is not the plain form of a number", text)
+		require.Contains(t, pg.FailingCall(t, pg.TableInput(fields{"table": "amounts"}, map[string]any{"id": 2, "pay": text})).Message, "is not the plain form of a number", text)
 	}
 	rows := make([]any, manyRows)
 	for i := range rows {
 		rows[i] = map[string]any{"id": 10 + i, "two": json.Number("0.125")}
 	}
-	result, err := pg.Call(t, pg.Rows(fields{"table": "amounts"}, rows))
+	result, err := pg.MakeAttempt(t, pg.TableInput(fields{"table": "amounts"}, rows))
 	require.NoError(t, err)
 	require.Equal(t, &interpreter.RowCounts{RoundedValues: manyRows}, result.Meta.LeftOut)
 }

@@ -46,19 +46,19 @@ type insertion struct {
 // insertionOf is the insertion of a write into the table that the transaction has described.
 func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insertion {
 	i := &insertion{
-		write: w, forms: forms, absent: w.Absent(), formOf: func(column string) columnForm { return t.target.forms[column] },
-		splits: w.Updates() && t.target.splits,
+		write: w, forms: forms, absent: w.AbsentColumns(), formOf: func(column string) columnForm { return t.target.forms[column] },
+		splits: w.UpdatesRows() && t.target.splits,
 	}
 	if w.ReportsRows() {
 		i.returned = &t.returned
 	}
-	for _, column := range w.Lacking() {
-		if w.Updates() || i.formOf(column).fallback != "" {
+	for _, column := range w.MissingColumns() {
+		if w.UpdatesRows() || i.formOf(column).fallback != "" {
 			i.partial = append(i.partial, column)
 		}
 	}
 	switch {
-	case !w.Meets():
+	case !w.MayConflict():
 	case len(w.Key) > 0:
 		i.ordered = w.Key
 	default:
@@ -72,7 +72,7 @@ func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insert
 }
 
 // isDirect reports whether COPY to the table does what the statement would.
-func (i *insertion) isDirect() bool { return len(i.partial) == 0 && !i.write.Meets() }
+func (i *insertion) isDirect() bool { return len(i.partial) == 0 && !i.write.MayConflict() }
 
 // hasColumn is the name of the column that says whether a row has a column.
 func hasColumn(i int) string { return hasPrefix + strconv.Itoa(i) }
@@ -113,7 +113,7 @@ func (i *insertion) insertStatement(with, from, position string, given []string)
 		values = append(values, i.presentValue(column))
 	}
 	insert := "INSERT INTO " + w.QuotedTable() + " (" + sqltool.QuoteNames(columns) + ") SELECT " + strings.Join(values, ", ") + " FROM " + from +
-		i.orderClause(position) + w.Conflict(i.lacksCondition)
+		i.orderClause(position) + w.ConflictClause(i.lacksCondition)
 	if !i.splits && i.returned == nil {
 		return with + insert
 	}
@@ -144,7 +144,7 @@ func (i *insertion) runStatement(ctx context.Context, tx pgx.Tx, statement strin
 	}
 	if !i.splits {
 		tag, err := tx.Exec(ctx, statement, parameters...)
-		return sqltool.Affected(tag.RowsAffected()), err
+		return sqltool.AffectedResult(tag.RowsAffected()), err
 	}
 	return readSplit(tx.QueryRow(ctx, statement, parameters...))
 }
@@ -162,7 +162,7 @@ func (i *insertion) queueStatement(batch *pgx.Batch, statement string, parameter
 	}
 	if !i.splits {
 		queued.Exec(func(tag pgconn.CommandTag) error {
-			done(sqltool.Affected(tag.RowsAffected()))
+			done(sqltool.AffectedResult(tag.RowsAffected()))
 			return nil
 		})
 		return
@@ -196,22 +196,22 @@ func (i *insertion) readReturned(rows pgx.Rows) (sqltool.WriteResult, error) {
 		}
 	}
 	if !i.splits {
-		return sqltool.Affected(inserted), rows.Err()
+		return sqltool.AffectedResult(inserted), rows.Err()
 	}
-	return sqltool.Split(inserted, updated), rows.Err()
+	return sqltool.SplitResult(inserted, updated), rows.Err()
 }
 
 // readSplit reads what a statement returns that splits.
 func readSplit(row pgx.Row) (sqltool.WriteResult, error) {
 	var inserted, updated int64
 	err := row.Scan(&inserted, &updated)
-	return sqltool.Split(inserted, updated), err
+	return sqltool.SplitResult(inserted, updated), err
 }
 
 // orFallback is the value of a column, or what a row has that lacks it.
 func (i *insertion) orFallback(column, has, value string) string {
 	fallback := i.formOf(column).fallback
-	if i.write.Updates() && i.write.Needs(column) {
+	if i.write.UpdatesRows() && i.write.NeedsValue(column) {
 		fallback = i.presentValue(column)
 	}
 	if fallback == "" {
@@ -246,7 +246,7 @@ func (i *insertion) orderClause(position string) string {
 
 // isNumbered reports whether rows need their positions in the statement: if several have the
 // same key, the first is inserted. Rows to be updated have distinct keys already.
-func (i *insertion) isNumbered() bool { return len(i.ordered) > 0 && !i.write.Updates() }
+func (i *insertion) isNumbered() bool { return len(i.ordered) > 0 && !i.write.UpdatesRows() }
 
 // ofParameters returns the statement that inserts rows given as parameters, and a function that encodes them. If all
 // columns have forms, there is an array for each column, which the server reads faster than JSON. JSON is read by the

@@ -236,12 +236,12 @@ func killTests(pg tooltest.SQL) map[string]*killTest {
 	}
 	call := func(fields row, staging *interpreter.Staging, rows []any) func(string) interpreter.ToolInput {
 		return func(key string) interpreter.ToolInput {
-			in := pg.Rows(fields, nil)
+			in := pg.TableInput(fields, nil)
 			in.Args, in.Place, in.OperationKey, in.Fingerprint = nil, "sink", fmt.Sprint(key, expression.Digest(fields), len(rows), staging), fmt.Sprint(len(rows))
 			in.ControlID = key
 			if staging != nil {
 				own := *staging
-				own.ID = expression.Hash(key) + "beef"
+				own.ID = expression.ShortDigest(key) + "beef"
 				in.Staging = &own
 			}
 			if staging == nil || staging.Do == "" {
@@ -320,7 +320,7 @@ func (k *killTest) undisturbed(t *testing.T, db *testenv.Database, pg tooltest.S
 	db.Exec(t, k.prepare)
 	states := []string{k.state(t, db)}
 	for _, call := range k.calls {
-		_, err := pg.Call(t, call(t.Name()))
+		_, err := pg.MakeAttempt(t, call(t.Name()))
 		require.NoError(t, err)
 		states = append(states, k.state(t, db))
 	}
@@ -335,12 +335,12 @@ func (k *killTest) disturbed(t *testing.T, db *testenv.Database, pg tooltest.SQL
 	key := fmt.Sprint(t.Name(), n, before)
 	cutter.arm(n, before)
 	for i, call := range k.calls {
-		_, err := pg.Call(t, call(key))
+		_, err := pg.MakeAttempt(t, call(key))
 		if err != nil {
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, interpreter.ClassRetryable, object.Class, object.Message)
 			require.Contains(t, states[i:i+2], k.state(t, db), "call %d, statement %d", i, n)
-			_, err = pg.Call(t, call(key))
+			_, err = pg.MakeAttempt(t, call(key))
 		}
 		require.NoError(t, err, "call %d, statement %d", i, n)
 		require.Equal(t, states[i+1], k.state(t, db), "call %d, statement %d", i, n)
@@ -357,7 +357,7 @@ func TestFrozenWriterKeepsNoState(t *testing.T) {
 	t.Cleanup(cancel)
 	frozen, other := pgStates(t, cutter.url).Keeper, pgStates(t, db.URL).Keeper
 	claim := func(by tool.StateStore, holder string) error {
-		in := tooltest.Complete(interpreter.ToolInput{Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "orders"})}, "postgres")
+		in := tooltest.CompleteInput(interpreter.ToolInput{Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "orders"})}, "postgres")
 		_, err := by.ClaimState(ctx, in, incremental.Claim{Name: "orders", Holder: holder, Source: tooltest.Source})
 		return err
 	}

@@ -32,7 +32,7 @@ func enterLedger(
 	if version != "" {
 		entry.batch.Queue(tableVersion, w.QuotedTable()).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	}
-	chunks := w.Seen()
+	chunks := w.LookupChunks()
 	if w.IsCounted() { // once the state is held
 		chunks = nil
 	}
@@ -74,12 +74,12 @@ func (e *entry) leaveOutKnown(ctx context.Context, tx pgx.Tx) (rest *sqltool.Tab
 	if e.write, err = e.write.CountRows(ctx, stateTx{tx}); err != nil {
 		return nil, err
 	}
-	if counts := e.write.Met(); len(counts) > 0 {
+	if counts := e.write.AddedCounts(); len(counts) > 0 {
 		if _, err := tx.Exec(ctx, addSeen, byteaArray(counts)); err != nil {
 			return nil, err
 		}
 	}
-	return e.newRows(ctx, tx, e.write.Seen(), 0)
+	return e.newRows(ctx, tx, e.write.LookupChunks(), 0)
 }
 
 // writtenBefore is the result of a write that was made before.
@@ -90,7 +90,7 @@ func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite) (resul
 	if err := row.Scan(&before.Fingerprint, &before.Rows); err != nil {
 		return result, err
 	}
-	return w.WrittenBefore(before.Rows), w.Check(before)
+	return w.WrittenBefore(before.Rows), w.CheckWrittenBefore(before)
 }
 
 var (
@@ -273,7 +273,7 @@ func (e *entry) newRows(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLook
 	if len(e.known) == 0 {
 		return e.write, nil
 	}
-	return e.write.Unseen(e.known), nil
+	return e.write.WithoutKnown(e.known), nil
 }
 
 // lacksLedger reports whether an error is that a table of the ledger is not there.
@@ -354,8 +354,8 @@ func createTable(ctx context.Context, tx pgx.Tx, table sqltool.NewTable) error {
 	return nil
 }
 
-// Recall gives the notes of a call.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
+// RecallNotes gives the notes of a call.
+func (t *Tool) RecallNotes(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
 	err = t.inSession(ctx, in, "", func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT written, continuation FROM "+sqltool.NotesTable+
 			" WHERE call_key = $1 AND written > $2 ORDER BY written", in.Note.Call, int64(in.Note.Written))
@@ -372,8 +372,8 @@ func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []in
 	return notes, err
 }
 
-// Forget drops the notes of calls.
-func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
+// ForgetNotes drops the notes of calls.
+func (t *Tool) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
 	statement := "DELETE FROM " + sqltool.NotesTable + " WHERE call_key = ANY($1)"
 	if again {
 		statement = "UPDATE " + sqltool.NotesTable + " SET continuation = '' WHERE call_key = ANY($1)"

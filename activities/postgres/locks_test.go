@@ -21,7 +21,7 @@ type fields = map[string]any
 
 // staged is a write of rows, or a step, of what is published together.
 func staged(pg tooltest.SQL, id string, part int, do interpreter.StagingStep, of fields, rows ...any) interpreter.ToolInput {
-	in := pg.Rows(of, nil)
+	in := pg.TableInput(of, nil)
 	in.Args, in.Place, in.RunID = nil, "sink", "run"
 	in.Staging = &interpreter.Staging{ID: id, Part: &part, Do: do}
 	if do == "" {
@@ -40,9 +40,9 @@ func TestPostgresWritesLockTheNameFirst(t *testing.T) {
 	warm := staged(pg, "", 0, "", fields{"table": "warm"}, fields{"id": 9})
 	warm.Staging = nil
 	db.Exec(t, "CREATE TABLE warm (id bigint)")
-	_, err := pg.Call(t, warm) // makes the ledger
+	_, err := pg.MakeAttempt(t, warm) // makes the ledger
 	require.NoError(t, err)
-	_, err = pg.Call(t, staged(pg, "warm", 0, interpreter.StagingBegin, fields{"table": "warm", "mode": "replace"}))
+	_, err = pg.MakeAttempt(t, staged(pg, "warm", 0, interpreter.StagingBegin, fields{"table": "warm", "mode": "replace"}))
 	require.NoError(t, err)
 	evolve := func(of fields) fields {
 		of["schema_contract"] = "evolve"
@@ -72,7 +72,7 @@ func TestPostgresWritesLockTheNameFirst(t *testing.T) {
 	} {
 		for _, lock := range []string{"pg_advisory_xact_lock", "pg_advisory_xact_lock_shared"} {
 			t.Run(name+" beside "+lock, func(t *testing.T) {
-				table, of := "t"+expression.Hash(name, lock), maps.Clone(test.of)
+				table, of := "t"+expression.ShortDigest(name, lock), maps.Clone(test.of)
 				db.Exec(t, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, n smallint DEFAULT 0 CHECK (n < 100))")
 				if of["table"] = table; of["rejected"] != nil {
 					of["rejected"] = fields{"table": table + "_aside"}
@@ -84,7 +84,7 @@ func TestPostgresWritesLockTheNameFirst(t *testing.T) {
 				if last.Staging = nil; len(test.steps) > 0 {
 					end := len(test.steps) - 1
 					for at, do := range test.steps[:end] {
-						_, err := pg.Call(t, write(at, do))
+						_, err := pg.MakeAttempt(t, write(at, do))
 						require.NoError(t, err)
 					}
 					last = write(end, test.steps[end])
@@ -108,7 +108,7 @@ func heldWhileWaiting(t *testing.T, db *testenv.Database, pg tooltest.SQL, in in
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := pg.Call(t, in)
+		_, err := pg.MakeAttempt(t, in)
 		done <- err
 	}()
 	const look = `SELECT trim(l.locktype || ' ' || coalesce(c.relname, '') || ' ' || l.mode), l.granted FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
@@ -160,21 +160,21 @@ func TestPostgresIterationsEvolveTogether(t *testing.T) {
 				table := fmt.Sprintf("%s_%d_%t", name, round, begins)
 				db.Exec(t, "CREATE TABLE "+table+" (id bigint PRIMARY KEY, n bigint DEFAULT 3 CHECK (n > 0), word text DEFAULT 'none')")
 				of["table"], of["schema_contract"] = table, "evolve"
-				id := expression.Hash(table)
+				id := expression.ShortDigest(table)
 				var group errgroup.Group
 				for part := range iterations {
 					group.Go(func() error {
 						if begins {
-							if _, err := pg.Call(t, staged(pg, id, part, interpreter.StagingBegin, of)); err != nil {
+							if _, err := pg.MakeAttempt(t, staged(pg, id, part, interpreter.StagingBegin, of)); err != nil {
 								return err
 							}
 						}
-						_, err := pg.Call(t, staged(pg, id, part, "", of, fields{"id": part, fmt.Sprint("own", part): part}, fields{"id": 10 + part}))
+						_, err := pg.MakeAttempt(t, staged(pg, id, part, "", of, fields{"id": part, fmt.Sprint("own", part): part}, fields{"id": 10 + part}))
 						return err
 					})
 				}
 				require.NoError(t, testenv.WaitResult(t, group.Wait, "the iterations"), table)
-				_, err := pg.Call(t, staged(pg, id, -1, interpreter.StagingPublish, of))
+				_, err := pg.MakeAttempt(t, staged(pg, id, -1, interpreter.StagingPublish, of))
 				require.NoError(t, err, table)
 				require.Len(t, db.Query(t, "SELECT id FROM "+table), 2*iterations)
 			}

@@ -44,7 +44,7 @@ func beginOf(w *sqltool.TableWrite, alone bool) string {
 // lockNames returns the lock names of all tables of a write, sorted: writes that hold several of them exclusively
 // would otherwise deadlock.
 func lockNames(w *sqltool.TableWrite) []int32 {
-	names := lists.Map(w.Tables(), lockName)
+	names := lists.Map(w.AllTables(), lockName)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -54,7 +54,7 @@ func (t *tableTx) lockAlone(ctx context.Context, w *sqltool.TableWrite) error {
 	if !t.alone {
 		return nil
 	}
-	if w.Begins() { // each iteration of a loop does
+	if w.IsBegin() { // each iteration of a loop does
 		begun := false
 		err := t.Query(ctx, sqltool.BegunStatement, []any{w.StagingID()}, func(func(...any) error) error {
 			begun = true
@@ -82,9 +82,9 @@ const readers = ` FROM pg_class t JOIN pg_class c ON c.relnamespace = t.relnames
 // noReaders is the condition that no other load is reading: there is no table of newer rows.
 const noReaders = "current_setting('transaction_isolation') = 'read committed' AND NOT EXISTS (SELECT" + readers + ")"
 
-// Readers returns the tables that record newer rows. The owner of the table itself, or of the database, can do
+// NewerRowTables returns the tables that record newer rows. The owner of the table itself, or of the database, can do
 // whatever their owners can.
-func (t *tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
+func (t *tableTx) NewerRowTables(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
 	begin, behind := w.NewerNames(dialect)
 	err = t.Query(ctx, "SELECT n.nspname::text, c.relname::text, c.relowner = t.relowner OR "+isTrusted+", pg_get_userbyid(c.relowner)::text"+readers,
 		[]any{w.QuotedTable(), begin, behind}, func(scan func(...any) error) error {
@@ -122,8 +122,8 @@ func untrustedError(table, owner string) error {
 	}
 }
 
-// Share lets everybody who may write to a table add rows to the table beside it.
-func (t *tableTx) Share(ctx context.Context, w, table *sqltool.TableWrite) error {
+// ShareTable lets everybody who may write to a table add rows to the table beside it.
+func (t *tableTx) ShareTable(ctx context.Context, w, table *sqltool.TableWrite) error {
 	const writers = `SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
 		FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
 		WHERE c.oid = to_regclass($1) AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE') AND a.grantee <> (SELECT oid FROM pg_roles WHERE rolname = current_user)`
@@ -145,8 +145,8 @@ func (t *tableTx) Share(ctx context.Context, w, table *sqltool.TableWrite) error
 	return nil
 }
 
-// Free gives the transaction exclusive use of a table that records newer rows.
-func (t *tableTx) Free(ctx context.Context, table []string) (bool, error) {
+// LockExclusively gives the transaction exclusive use of a table that records newer rows.
+func (t *tableTx) LockExclusively(ctx context.Context, table []string) (bool, error) {
 	w := &sqltool.TableWrite{TableName: sqltool.TableName{Table: table}}
 	_, err := t.Exec(ctx, "LOCK TABLE "+w.QuotedTable()+" IN ACCESS EXCLUSIVE MODE NOWAIT")
 	return err == nil || isSQLState(err, "42P01"), err

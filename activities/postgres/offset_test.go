@@ -44,9 +44,9 @@ func TestTimesLoseNoOffset(t *testing.T) {
 				for i := 1; i < many; i++ {
 					rows = append(rows, map[string]any{"id": 1 + i, "at": at})
 				}
-				in := pg.Rows(map[string]any{"table": table, "mode": mode, "key": "id"}, rows)
+				in := pg.TableInput(map[string]any{"table": table, "mode": mode, "key": "id"}, rows)
 				in.OperationKey = fmt.Sprint(table, mode, many, rand.Int())
-				_, err := pg.Call(t, in)
+				_, err := pg.MakeAttempt(t, in)
 				require.NoError(t, err)
 				require.Equal(t, want, db.Query(t, `SELECT at::text, day::text, clock::text, many::text, near::text, dom::text,
 					(zoned AT TIME ZONE 'UTC')::text || '+00' AS zoned FROM times WHERE id = 1`), "%s of %d into %s", mode, many, table)
@@ -57,11 +57,11 @@ func TestTimesLoseNoOffset(t *testing.T) {
 	for _, text := range []string{
 		"2024-01-01 10:00:00 Europe/Berlin", "2024-01-01 10:00 EST", "Jan 1 10:00:00 2024 PST", "now", "today", "tomorrow ",
 	} {
-		require.Contains(t, pg.Fail(t, pg.Rows(map[string]any{"table": "times"}, map[string]any{"id": 2, "at": text})).Message, `row 1, column "at": "`+text+`" `, text)
+		require.Contains(t, pg.FailingCall(t, pg.TableInput(map[string]any{"table": "times"}, map[string]any{"id": 2, "at": text})).Message, `row 1, column "at": "`+text+`" `, text)
 	}
-	require.Contains(t, pg.Fail(t, pg.Rows(map[string]any{"table": "times"}, map[string]any{"id": 2, "zoned": "now"})).Message, "the clock of the database")
+	require.Contains(t, pg.FailingCall(t, pg.TableInput(map[string]any{"table": "times"}, map[string]any{"id": 2, "zoned": "now"})).Message, "the clock of the database")
 	for _, text := range []string{"n/a", "2024-02-30T10:00:00Z", "2024-01-01T25:00:00Z"} {
-		require.Contains(t, pg.Fail(t, pg.Rows(map[string]any{"table": "times"}, map[string]any{"id": 2, "at": text})).Message, text, "the database says why")
+		require.Contains(t, pg.FailingCall(t, pg.TableInput(map[string]any{"table": "times"}, map[string]any{"id": 2, "at": text})).Message, text, "the database says why")
 	}
 	for text, read := range map[string]string{
 		"2024-01-01T10:00:00.123456+01:00": "2024-01-01 09:00:00.123456", "2024-01-01 10:00:00 UTC": "2024-01-01 10:00:00", "20240101T100000+0200": "2024-01-01 08:00:00",
@@ -69,8 +69,8 @@ func TestTimesLoseNoOffset(t *testing.T) {
 		"infinity": "infinity", "2024-06-30T23:59:60Z": "2024-07-01 00:00:00", "2024-01-01 10:00:00+005328": "2024-01-01 09:06:32", "Jan 1 2024 10:00": "2024-01-01 10:00:00",
 		" 2024-01-01T10:00:00z ": "2024-01-01 10:00:00",
 	} {
-		in := pg.Rows(map[string]any{"table": "times", "mode": "upsert", "key": "id"}, map[string]any{"id": 3, "at": text})
-		_, err := pg.Call(t, in)
+		in := pg.TableInput(map[string]any{"table": "times", "mode": "upsert", "key": "id"}, map[string]any{"id": 3, "at": text})
+		_, err := pg.MakeAttempt(t, in)
 		require.NoError(t, err, text)
 		require.Equal(t, []map[string]any{{"at": read}}, db.Query(t, "SELECT at::text FROM times WHERE id = 3"), text)
 	}
@@ -84,7 +84,7 @@ func TestTimesAreComparedWithTheirOffsets(t *testing.T) {
 	fields := map[string]any{"table": "versions", "mode": "upsert", "key": "id", "sequence_by": "at", "hard_delete": "gone", "rejected": map[string]any{"table": "aside"}}
 	write := func(rows ...any) {
 		t.Helper()
-		_, err := pg.Call(t, pg.Rows(fields, rows))
+		_, err := pg.MakeAttempt(t, pg.TableInput(fields, rows))
 		require.NoError(t, err)
 	}
 	const early, late = "2024-01-01T11:00:00+02:00", "2024-01-01T10:00:00Z"
@@ -97,18 +97,18 @@ func TestTimesAreComparedWithTheirOffsets(t *testing.T) {
 	require.Equal(t, []map[string]any{{"value": `{"at":"` + early + `","id":6,"n":"01"}`}}, db.Query(t, "SELECT value FROM aside"), "as it was")
 
 	db.Exec(t, `TRUNCATE versions; INSERT INTO versions VALUES (1, '2023-12-31 23:00'), (2, '2024-01-01 22:59:59'), (3, '2024-01-01 23:00'), (4, '2023-12-31 22:59')`)
-	load := pg.Rows(map[string]any{"table": "versions", "mode": "replace", "replace_where": map[string]any{
+	load := pg.TableInput(map[string]any{"table": "versions", "mode": "replace", "replace_where": map[string]any{
 		"column": "at", "from": "2024-01-01T00:00:00+01:00", "to": "2024-01-02T00:00:00+01:00",
 	}}, []any{map[string]any{"id": 9, "at": "2024-01-01T23:59:59+01:00"}})
 	load.Place, load.OperationKey, load.Staging = "sink", "load", &interpreter.Staging{ID: "0123456789abcdef0001"}
-	_, err := pg.Call(t, load)
+	_, err := pg.MakeAttempt(t, load)
 	require.NoError(t, err)
 	outside := load
 	outside.OperationKey, outside.Args = "outside", tooltest.Value([]any{map[string]any{"id": 9, "at": "2024-01-02T00:00:00+01:00"}})
-	require.Equal(t, "outside_replace_where", pg.Fail(t, outside).Type)
+	require.Equal(t, "outside_replace_where", pg.FailingCall(t, outside).Type)
 	publish := load
 	publish.Args, publish.Staging = nil, &interpreter.Staging{ID: load.Staging.ID, Do: interpreter.StagingPublish}
-	_, err = pg.Call(t, publish)
+	_, err = pg.MakeAttempt(t, publish)
 	require.NoError(t, err)
 	require.Equal(t, []map[string]any{{"id": int32(3)}, {"id": int32(4)}, {"id": int32(9)}}, db.Query(t, "SELECT id FROM versions ORDER BY id"))
 
@@ -119,10 +119,10 @@ func TestTimesAreComparedWithTheirOffsets(t *testing.T) {
 		"SELECT count(*) AS n FROM versions WHERE at = ANY ({{ [at] }}::timestamp[])":                          1,
 		"INSERT INTO versions (id, at) VALUES (20, {{ at }}) RETURNING (at = '2024-01-01 22:59:59')::int AS n": 1,
 	} {
-		require.Equal(t, []any{map[string]any{"n": n}}, pg.Run(t, source, map[string]any{"at": "2024-01-01T23:59:59+01:00"}), source)
+		require.Equal(t, []any{map[string]any{"n": n}}, pg.RunStatement(t, source, map[string]any{"at": "2024-01-01T23:59:59+01:00"}), source)
 		db.Exec(t, "DELETE FROM versions WHERE id = 20")
 	}
-	refused := pg.Fail(t, pg.Input(t, "SELECT count(*) FROM versions WHERE at > {{ at }}", map[string]any{"at": "2024-01-01 10:00 CET"}))
+	refused := pg.FailingCall(t, pg.StatementInput(t, "SELECT count(*) FROM versions WHERE at > {{ at }}", map[string]any{"at": "2024-01-01 10:00 CET"}))
 	require.Contains(t, refused.Message, `"2024-01-01 10:00 CET" has an unknown zone`)
 }
 
@@ -185,9 +185,9 @@ func TestEvolveMakesTheSchema(t *testing.T) {
 	group := errgroup.Group{}
 	for i := range together {
 		group.Go(func() error {
-			in := pg.Rows(fields(fmt.Sprintf(`"New".t%d`, i)), rows)
+			in := pg.TableInput(fields(fmt.Sprintf(`"New".t%d`, i)), rows)
 			in.OperationKey = fmt.Sprint("schema ", i)
-			_, err := pg.Call(t, in)
+			_, err := pg.MakeAttempt(t, in)
 			return err
 		})
 	}
@@ -196,13 +196,13 @@ func TestEvolveMakesTheSchema(t *testing.T) {
 	require.Equal(t, []map[string]any{{"n": int64(together)}}, db.Query(t, `SELECT count(*) AS n FROM aside.refused`))
 	frozen := fields("other.t")
 	frozen["schema_contract"] = "freeze"
-	require.Contains(t, pg.Fail(t, pg.Rows(frozen, rows)).Message, "does not exist")
+	require.Contains(t, pg.FailingCall(t, pg.TableInput(frozen, rows)).Message, "does not exist")
 	user, name := asUser(t, db)
-	refused := user.Fail(t, user.Rows(fields("other.t"), rows))
+	refused := user.FailingCall(t, user.TableInput(fields("other.t"), rows))
 	require.Contains(t, refused.Message, `changing table "other.t" by CREATE SCHEMA IF NOT EXISTS "other"`)
 	require.Contains(t, refused.Message, "the user needs CREATE on the database to make the schema")
 	db.Exec(t, fmt.Sprintf("CREATE SCHEMA other; GRANT ALL ON SCHEMA other TO %s", name))
-	in := user.Rows(map[string]any{"table": "other.t", "mode": "upsert", "key": "id", "schema_contract": "evolve"}, rows[:1])
-	_, err := user.Call(t, in)
+	in := user.TableInput(map[string]any{"table": "other.t", "mode": "upsert", "key": "id", "schema_contract": "evolve"}, rows[:1])
+	_, err := user.MakeAttempt(t, in)
 	require.NoError(t, err, "a schema that is there needs no right to make one")
 }

@@ -30,16 +30,16 @@ func onlyColumns(columns []string, rows []map[string]any) []map[string]any {
 	})
 }
 
-// Passes asks the database which rows have the same key, if several may, and if it has to be known which of them are ignored. Rows that are deleted are locked first, with all that are written, in
+// SplitPasses asks the database which rows have the same key, if several may, and if it has to be known which of them are ignored. Rows that are deleted are locked first, with all that are written, in
 // the order of their keys: what is deleted comes before what is written.
-func (t *tableTx) Passes(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.TableWrite, error) {
+func (t *tableTx) SplitPasses(ctx context.Context, w *sqltool.TableWrite) ([]*sqltool.TableWrite, error) {
 	if len(w.Deletes) > 0 {
 		if err := t.lockRows(ctx, w); err != nil {
 			return nil, err
 		}
 	}
-	once := !w.Updates() || !w.Repeats() && !t.sendsInParts(w)
-	if once && (w.Updates() || !w.ReportsRows()) {
+	once := !w.UpdatesRows() || !w.MayRepeatKeys() && !t.sendsInParts(w)
+	if once && (w.UpdatesRows() || !w.ReportsRows()) {
 		return []*sqltool.TableWrite{w}, nil
 	}
 	keys, err := t.numberKeys(ctx, w)
@@ -61,7 +61,7 @@ func (t *tableTx) sendsInParts(w *sqltool.TableWrite) bool {
 func (t *tableTx) lockRows(ctx context.Context, w *sqltool.TableWrite) error {
 	keys := lists.Map(w.Key, func(key string) string { return thereName + "." + sqltool.QuoteNames([]string{key}) })
 	rows := w.Deletes
-	if !w.Rejects() { // of those some may have no key of the column's type
+	if !w.HasRejectTable() { // of those some may have no key of the column's type
 		rows = slices.Concat(rows, w.Rows)
 	}
 	given, err := encodeKeys(w, rows)
@@ -78,12 +78,12 @@ func (t *tableTx) lockRows(ctx context.Context, w *sqltool.TableWrite) error {
 func (t *tableTx) numberKeys(ctx context.Context, w *sqltool.TableWrite) ([]int, error) {
 	rows := slices.Concat(w.Rows, w.Deletes)
 	numbers, err := t.keyRanks(ctx, w, rows)
-	if err == nil || !w.Rejects() || !refusesValue(err) {
+	if err == nil || !w.HasRejectTable() || !refusesValue(err) {
 		return numbers, err
 	}
 	misfit := make([]bool, len(rows))
 	for _, key := range w.Key {
-		misfits, err := t.Misfits(ctx, w, sqltool.Column{Name: key}, lists.Map(rows, func(row map[string]any) any { return row[key] }))
+		misfits, err := t.FindMisfits(ctx, w, sqltool.Column{Name: key}, lists.Map(rows, func(row map[string]any) any { return row[key] }))
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (t *tableTx) keyRanks(ctx context.Context, w *sqltool.TableWrite, rows []ma
 	}
 	keys := strings.Join(lists.Map(w.Key, func(key string) string { return givenName + "." + sqltool.QuoteNames([]string{key}) }), ", ")
 	ranks := make([]int, 0, len(rows))
-	err = t.Try(ctx, func() error {
+	err = t.TryPart(ctx, func() error {
 		return t.Query(ctx, "SELECT dense_rank() OVER (ORDER BY "+keys+") - 1 FROM json_array_elements($1::text::json) WITH ORDINALITY AS element (fields, n), "+
 			"json_populate_record(NULL::"+w.QuotedTable()+", element.fields) AS "+givenName+" ORDER BY element.n", []any{given}, func(scan func(...any) error) error {
 			var rank int

@@ -13,11 +13,11 @@ import (
 	"reprise/interpreter"
 )
 
-// Plan predicts what a write would do to its table, in a read-only transaction.
-func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+// PlanWrite predicts what a write would do to its table, in a read-only transaction.
+func (t *Tool) PlanWrite(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	err = t.inSession(ctx, in, sessionRun(in), func(conn *pgx.Conn) error {
 		err := readOnly(ctx, conn, func(tx pgx.Tx) (err error) {
-			if plan, err = sqltool.Plan(ctx, &tableTx{stateTx: stateTx{tx}}, in); err != nil {
+			if plan, err = sqltool.PlanWrite(ctx, &tableTx{stateTx: stateTx{tx}}, in); err != nil {
 				return err
 			}
 			return plan.EachTable(func(plan interpreter.TablePlan) error {

@@ -121,7 +121,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (result interp
 		run = sessionRun(in)
 	}
 	err = t.inSession(ctx, in, run, func(conn *pgx.Conn) error {
-		if err := tool.Begin(ctx); err != nil {
+		if err := tool.BeginAttempt(ctx); err != nil {
 			return err
 		}
 		result, err = t.runOn(ctx, conn, in, sql, write)
@@ -142,14 +142,16 @@ func (t *Tool) runOn(
 		return interpreter.ToolResult{}, tool.ErrReadOnly(in.Step)
 	}
 	result, err := writeTable(ctx, conn, write)
-	if err == nil && write.Note != nil && t.sweeper.Due(in.Auth) {
+	if err == nil && write.Note != nil && t.sweeper.IsDue(in.Auth) {
 		sqltool.LogSweep(ctx, t.res.Logger, in, sweepLedger(ctx, conn))
 	}
 	return result, err
 }
 
 // Prepare reads the rows of a write.
-func (t *Tool) Prepare(in interpreter.ToolInput) any { return sqltool.Prepare(in, statement.Postgres) }
+func (t *Tool) Prepare(in interpreter.ToolInput) any {
+	return sqltool.PrepareRows(in, statement.Postgres)
+}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
@@ -213,7 +215,7 @@ func (t *Tool) poolOf(ctx context.Context, in interpreter.ToolInput, url string)
 		return nil, tool.UnreachedError(fmt.Sprintf("connection %q: could not connect to PostgreSQL: %s", in.Auth, err), err)
 	}
 	known := t.res.Secrets.AddConnection(url)
-	t.res.Secrets.Login(known, config.ConnConfig.User, config.ConnConfig.Password)
+	t.res.Secrets.AddLogin(known, config.ConnConfig.User, config.ConnConfig.Password)
 	tool.SecretsOf(ctx).AddSent(known)
 	pool, err := openPool(ctx, config)
 	if err != nil {

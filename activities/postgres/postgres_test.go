@@ -62,11 +62,11 @@ func TestPostgresConforms(t *testing.T) {
 	db.Exec(t, "CREATE TABLE conform (id int PRIMARY KEY, name text); INSERT INTO conform VALUES (1, 'a'); CREATE TABLE sunk (id int); CREATE TABLE noted (id int); CREATE TABLE upserted (id int PRIMARY KEY)")
 
 	statement := func(source string) func(*testing.T) interpreter.ToolInput {
-		return func(t *testing.T) interpreter.ToolInput { return pg.Input(t, source, nil) }
+		return func(t *testing.T) interpreter.ToolInput { return pg.StatementInput(t, source, nil) }
 	}
 	through := func(auth string) func(*testing.T) interpreter.ToolInput {
 		return func(t *testing.T) interpreter.ToolInput {
-			in := pg.Input(t, "SELECT 1 AS a", nil)
+			in := pg.StatementInput(t, "SELECT 1 AS a", nil)
 			in.Auth = auth
 			return in
 		}
@@ -96,17 +96,17 @@ func TestPostgresConforms(t *testing.T) {
 			{Name: "two columns of a name", Input: statement("SELECT 1 AS a, 2 AS a"), Kind: tool, Class: final, Says: "map; rename one with AS"},
 			{Name: "too large", Input: statement("SELECT repeat('x', 1000) AS x FROM generate_series(1, 100000)"), Kind: interpreter.KindPayloadTooLarge, Class: final, Says: "page with LIMIT"},
 			{Name: "values missing", Input: func(t *testing.T) interpreter.ToolInput {
-				in := pg.Input(t, "SELECT {{ a }}", nil)
+				in := pg.StatementInput(t, "SELECT {{ a }}", nil)
 				in.Params = nil
 				return in
 			}, Kind: tool, Class: final, Says: "1 templates, but 0 values"},
 			{Name: "no table", Input: func(*testing.T) interpreter.ToolInput {
-				return pg.Rows(map[string]any{"table": "nosuch"}, map[string]any{"a": 1})
+				return pg.TableInput(map[string]any{"table": "nosuch"}, map[string]any{"a": 1})
 			}, Kind: tool, Class: final, Says: `table "nosuch" does not exist`},
 		},
 		Write: &tooltest.WriteCase{
 			Input: func(*testing.T) interpreter.ToolInput {
-				return pg.Rows(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
+				return pg.TableInput(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
 			},
 			Effect: func(t *testing.T, _ interpreter.ToolInput) any {
 				return db.Query(t, "SELECT count(*) AS n FROM sunk")
@@ -116,20 +116,20 @@ func TestPostgresConforms(t *testing.T) {
 			{
 				Name: "insert", Upserts: false,
 				Input: func(*testing.T) interpreter.ToolInput {
-					return pg.Rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
+					return pg.TableInput(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
 				},
 				Other: func(*testing.T) interpreter.ToolInput {
-					return pg.Rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
+					return pg.TableInput(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
 				},
 				Effect: func(t *testing.T) any { return db.Query(t, "SELECT * FROM noted ORDER BY id") },
 			},
 			{
 				Name: "upsert", Upserts: true,
 				Input: func(*testing.T) interpreter.ToolInput {
-					return pg.Rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
+					return pg.TableInput(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
 				},
 				Other: func(*testing.T) interpreter.ToolInput {
-					return pg.Rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
+					return pg.TableInput(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
 				},
 				Effect: func(t *testing.T) any { return db.Query(t, "SELECT * FROM upserted ORDER BY id") },
 			},
@@ -188,8 +188,8 @@ func TestPostgresReadsParametersAsLiterals(t *testing.T) {
 	} {
 		// '{{1,2}…' is a template by its braces, so the pasted side goes around it.
 		pasted := strings.ReplaceAll(test.pasted, "'{{1,2},{3,4}}'", "concat('{', '{1,2},{3,4}', '}')")
-		want := pg.Run(t, "SELECT v, pg_typeof(v)::text AS type FROM (SELECT "+pasted+" AS v) x", nil)
-		got := pg.Run(t, "SELECT v, pg_typeof(v)::text AS type FROM (SELECT "+test.param+" AS v) x", test.scope)
+		want := pg.RunStatement(t, "SELECT v, pg_typeof(v)::text AS type FROM (SELECT "+pasted+" AS v) x", nil)
+		got := pg.RunStatement(t, "SELECT v, pg_typeof(v)::text AS type FROM (SELECT "+test.param+" AS v) x", test.scope)
 		require.Equal(t, want, got, test.param)
 	}
 }
@@ -198,25 +198,25 @@ func TestPostgresGroupsByParameter(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)
-	got := pg.Run(t, "SELECT x + {{ n }} AS a, count(*) AS c FROM generate_series(1, 2) x GROUP BY x + {{ n }} ORDER BY 1", map[string]any{"n": 1})
+	got := pg.RunStatement(t, "SELECT x + {{ n }} AS a, count(*) AS c FROM generate_series(1, 2) x GROUP BY x + {{ n }} ORDER BY 1", map[string]any{"n": 1})
 	require.Equal(t, []any{map[string]any{"a": 2, "c": 1}, map[string]any{"a": 3, "c": 1}}, got)
 
 	// One parameter, two types: only separate numbers work.
-	pg.Run(t, "CREATE TABLE two (a text, b date)", nil)
-	require.Equal(t, tooltest.Affected(1), pg.Run(t, "INSERT INTO two VALUES ({{ x }}, {{ x }})", map[string]any{"x": "2024-01-02"}))
+	pg.RunStatement(t, "CREATE TABLE two (a text, b date)", nil)
+	require.Equal(t, tooltest.AffectedResult(1), pg.RunStatement(t, "INSERT INTO two VALUES ({{ x }}, {{ x }})", map[string]any{"x": "2024-01-02"}))
 }
 
 func TestPostgresKeepsNastyTexts(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)
-	pg.Run(t, "CREATE TABLE nasty (id int, a text, b text, c jsonb, d text[])", nil)
+	pg.RunStatement(t, "CREATE TABLE nasty (id int, a text, b text, c jsonb, d text[])", nil)
 
 	for i, text := range tooltest.Nasty {
 		scope := map[string]any{"i": i, "x": text, "list": []any{text, nil}, "map": map[string]any{"k": text}}
-		pg.Run(t, "INSERT INTO nasty VALUES ({{ i }}, {{ x }}, '<{{ x }}>', {{ map }}, {{ list }})", scope)
+		pg.RunStatement(t, "INSERT INTO nasty VALUES ({{ i }}, {{ x }}, '<{{ x }}>', {{ map }}, {{ list }})", scope)
 
-		got := pg.Run(t, "SELECT a, b, c, d, $q$-{{ x }}-$q$ AS e FROM nasty WHERE id = {{ i }} AND a = '{{ x }}'", scope)
+		got := pg.RunStatement(t, "SELECT a, b, c, d, $q$-{{ x }}-$q$ AS e FROM nasty WHERE id = {{ i }} AND a = '{{ x }}'", scope)
 		require.Equal(t, []any{map[string]any{
 			"a": text, "b": "<" + text + ">", "c": map[string]any{"k": text}, "d": []any{text, nil}, "e": "-" + text + "-",
 		}}, got, "%q", text)
@@ -259,14 +259,14 @@ func TestPostgresResults(t *testing.T) {
 		"INTERVAL '1 day'":                                   "1 day",
 		"'5f2a1b3c-0000-0000-0000-000000000001'::uuid":       "5f2a1b3c-0000-0000-0000-000000000001",
 	} {
-		require.Equal(t, []any{map[string]any{"v": want}}, pg.Run(t, "SELECT "+source+" AS v", nil), source)
+		require.Equal(t, []any{map[string]any{"v": want}}, pg.RunStatement(t, "SELECT "+source+" AS v", nil), source)
 	}
 
-	require.Equal(t, []any{}, pg.Run(t, "SELECT 1 AS a WHERE false", nil))
-	require.Equal(t, tooltest.Affected(0), pg.Run(t, "CREATE TABLE r (id serial, a int)", nil))
-	require.Equal(t, tooltest.Affected(2), pg.Run(t, "INSERT INTO r (a) VALUES (1), (2)", nil))
-	require.Equal(t, []any{map[string]any{"id": 3}}, pg.Run(t, "INSERT INTO r (a) VALUES (3) RETURNING id", nil))
-	require.Equal(t, tooltest.Affected(3), pg.Run(t, "DELETE FROM r", nil))
+	require.Equal(t, []any{}, pg.RunStatement(t, "SELECT 1 AS a WHERE false", nil))
+	require.Equal(t, tooltest.AffectedResult(0), pg.RunStatement(t, "CREATE TABLE r (id serial, a int)", nil))
+	require.Equal(t, tooltest.AffectedResult(2), pg.RunStatement(t, "INSERT INTO r (a) VALUES (1), (2)", nil))
+	require.Equal(t, []any{map[string]any{"id": 3}}, pg.RunStatement(t, "INSERT INTO r (a) VALUES (3) RETURNING id", nil))
+	require.Equal(t, tooltest.AffectedResult(3), pg.RunStatement(t, "DELETE FROM r", nil))
 }
 
 // TestPostgresBytes: parameters that the server takes for bytes are base64.
@@ -275,26 +275,26 @@ func TestPostgresBytes(t *testing.T) {
 
 	pg, _ := pgTool(t)
 	scope := map[string]any{"b": "3q2+7w==", "list": []any{"AA==", nil, "/w=="}, "bad": "not base64"}
-	pg.Run(t, "CREATE DOMAIN image AS bytea", nil)
-	pg.Run(t, "CREATE TABLE bytes (b bytea, list bytea[], image image)", nil)
-	pg.Run(t, "INSERT INTO bytes VALUES ({{ b }}, {{ list }}, '{{ b }}')", scope)
+	pg.RunStatement(t, "CREATE DOMAIN image AS bytea", nil)
+	pg.RunStatement(t, "CREATE TABLE bytes (b bytea, list bytea[], image image)", nil)
+	pg.RunStatement(t, "INSERT INTO bytes VALUES ({{ b }}, {{ list }}, '{{ b }}')", scope)
 	want := []any{map[string]any{"b": "3q2+7w==", "list": []any{"AA==", nil, "/w=="}, "image": "3q2+7w=="}}
-	require.Equal(t, want, pg.Run(t, "SELECT * FROM bytes WHERE b = {{ b }}", scope))
-	require.Equal(t, []any{map[string]any{"v": "deadbeef"}}, pg.Run(t, "SELECT encode(b, 'hex') AS v FROM bytes", nil))
+	require.Equal(t, want, pg.RunStatement(t, "SELECT * FROM bytes WHERE b = {{ b }}", scope))
+	require.Equal(t, []any{map[string]any{"v": "deadbeef"}}, pg.RunStatement(t, "SELECT encode(b, 'hex') AS v FROM bytes", nil))
 
-	pg.Run(t, "CREATE TABLE others (id int GENERATED ALWAYS AS IDENTITY, LIKE bytes)", nil)
+	pg.RunStatement(t, "CREATE TABLE others (id int GENERATED ALWAYS AS IDENTITY, LIKE bytes)", nil)
 	for _, fields := range []map[string]any{{"table": "bytes"}, {"table": "others"}} {
-		in := pg.Rows(fields, want)
+		in := pg.TableInput(fields, want)
 		in.OperationKey += fields["table"].(string)
-		_, err := pg.Call(t, in)
+		_, err := pg.MakeAttempt(t, in)
 		require.NoError(t, err)
-		require.Equal(t, want[0], pg.Run(t, "SELECT b, list, image FROM "+fields["table"].(string), nil).([]any)[0], fields)
+		require.Equal(t, want[0], pg.RunStatement(t, "SELECT b, list, image FROM "+fields["table"].(string), nil).([]any)[0], fields)
 	}
 	require.Equal(t, []any{map[string]any{"s": "escape", "v": "XABBqg=="}},
-		pg.Run(t, `SELECT set_config('bytea_output', 'escape', true) AS s, '\x5c0041aa'::bytea AS v`, nil))
+		pg.RunStatement(t, `SELECT set_config('bytea_output', 'escape', true) AS s, '\x5c0041aa'::bytea AS v`, nil))
 
-	in := pg.Input(t, "INSERT INTO bytes (b) VALUES ({{ bad }})", scope)
-	_, err := pg.Call(t, in)
+	in := pg.StatementInput(t, "INSERT INTO bytes (b) VALUES ({{ bad }})", scope)
+	_, err := pg.MakeAttempt(t, in)
 	require.ErrorContains(t, err, `a parameter is bytea, and the text "not base64" is not base64`)
 }
 
@@ -302,10 +302,10 @@ func TestPostgresArraysOfOwnTypes(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)
-	pg.Run(t, "CREATE TYPE mood AS ENUM ('sad', 'ok')", nil)
-	pg.Run(t, "CREATE TABLE moods (m mood[])", nil)
-	require.Equal(t, tooltest.Affected(1), pg.Run(t, "INSERT INTO moods VALUES ({{ ms }})", map[string]any{"ms": []any{"ok", "sad"}}))
-	require.Equal(t, []any{map[string]any{"n": 2}}, pg.Run(t, "SELECT cardinality(m) AS n FROM moods", nil))
+	pg.RunStatement(t, "CREATE TYPE mood AS ENUM ('sad', 'ok')", nil)
+	pg.RunStatement(t, "CREATE TABLE moods (m mood[])", nil)
+	require.Equal(t, tooltest.AffectedResult(1), pg.RunStatement(t, "INSERT INTO moods VALUES ({{ ms }})", map[string]any{"ms": []any{"ok", "sad"}}))
+	require.Equal(t, []any{map[string]any{"n": 2}}, pg.RunStatement(t, "SELECT cardinality(m) AS n FROM moods", nil))
 }
 
 func TestPostgresUpsert(t *testing.T) {
@@ -316,26 +316,26 @@ func TestPostgresUpsert(t *testing.T) {
 
 	fields := map[string]any{"table": `s."Odd table"`, "mode": "upsert", "key": []any{"id", "region"}}
 	write := func(rows any) any {
-		result, err := pg.Call(t, pg.Rows(fields, rows))
+		result, err := pg.MakeAttempt(t, pg.TableInput(fields, rows))
 		require.NoError(t, err)
 		return result.Data.Data
 	}
 
-	require.Equal(t, tooltest.Affected(2), write([]any{
+	require.Equal(t, tooltest.AffectedResult(2), write([]any{
 		map[string]any{"id": 1, "region": "a", "select": "dropped: a later row has the key", "n": 1},
 		map[string]any{"id": "1", "region": "a", "select": map[string]any{"x": []any{1}}, "tags": []any{"it's", nil}},
 		map[string]any{"id": 9007199254740993, "region": "b", "select": `text "quoted"`, "n": json.Number("12345678901234567890.5")},
 	}))
-	require.Equal(t, tooltest.Affected(1), write(map[string]any{"id": 9007199254740993, "region": "b", "n": 2}))
-	require.Equal(t, tooltest.Affected(0), write([]any{}))
+	require.Equal(t, tooltest.AffectedResult(1), write(map[string]any{"id": 9007199254740993, "region": "b", "n": 2}))
+	require.Equal(t, tooltest.AffectedResult(0), write([]any{}))
 
 	require.Equal(t, []any{
 		map[string]any{"id": 1, "select": map[string]any{"x": []any{1}}, "tags": []any{"it's", nil}, "n": 1},
 		map[string]any{"id": 9007199254740993, "select": `text "quoted"`, "tags": nil, "n": 2},
-	}, pg.Run(t, `SELECT id, "select", tags, n FROM s."Odd table" ORDER BY id`, nil))
+	}, pg.RunStatement(t, `SELECT id, "select", tags, n FROM s."Odd table" ORDER BY id`, nil))
 
 	fields["key"] = "id"
-	object := pg.Fail(t, pg.Rows(fields, map[string]any{"id": 1, "region": "a"}))
+	object := pg.FailingCall(t, pg.TableInput(fields, map[string]any{"id": 1, "region": "a"}))
 	require.Equal(t, "42P10", object.Type)
 	require.Contains(t, object.Message, `unique index on exactly ("id")`)
 }
@@ -351,13 +351,13 @@ func TestPostgresInsertIsWrittenOnce(t *testing.T) {
 		rows[i] = map[string]any{"id": i, "name": fmt.Sprint("n", i)}
 	}
 
-	in := pg.Rows(map[string]any{"table": "batch"}, rows)
+	in := pg.TableInput(map[string]any{"table": "batch"}, rows)
 	in.OperationKey = "op-once"
 
 	var group errgroup.Group
 	for range 6 {
 		group.Go(func() error {
-			_, err := pg.Call(t, in)
+			_, err := pg.MakeAttempt(t, in)
 			return err
 		})
 	}
@@ -365,14 +365,14 @@ func TestPostgresInsertIsWrittenOnce(t *testing.T) {
 	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 	require.Equal(t, int64(2500), db.Query(t, "SELECT count(*) AS n FROM batch")[0]["n"])
 
-	result, err := pg.Call(t, in)
+	result, err := pg.MakeAttempt(t, in)
 	require.NoError(t, err)
-	require.Equal(t, tooltest.Affected(2500), result.Data.Data, "what the first gave")
+	require.Equal(t, tooltest.AffectedResult(2500), result.Data.Data, "what the first gave")
 
 	// A write that fails notes nothing, and leaves none of its rows.
-	bad := pg.Rows(map[string]any{"table": "batch"}, []any{map[string]any{"id": 5000}, map[string]any{"id": -1}})
+	bad := pg.TableInput(map[string]any{"table": "batch"}, []any{map[string]any{"id": 5000}, map[string]any{"id": -1}})
 	bad.OperationKey = "op-bad"
-	require.Equal(t, "23514", pg.Fail(t, bad).Type)
+	require.Equal(t, "23514", pg.FailingCall(t, bad).Type)
 	require.Equal(t, int64(1), db.Query(t, "SELECT count(*) AS n FROM reprise_writes")[0]["n"])
 	require.Equal(t, int64(2500), db.Query(t, "SELECT count(*) AS n FROM batch")[0]["n"])
 }
@@ -384,19 +384,19 @@ func TestPostgresTableProblems(t *testing.T) {
 	db.Exec(t, "CREATE TABLE people (id int PRIMARY KEY, name text, age int)")
 
 	for says, in := range map[string]interpreter.ToolInput{
-		`has no column "nmae": did you mean "name"?`:                                         pg.Rows(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
-		`has no column "zzzzzz": it has id, name, age`:                                       pg.Rows(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
-		`row 2 for table "people" is a number`:                                               pg.Rows(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
-		`row 1 for table "people" has no "id", which is the key`:                             pg.Rows(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
-		`mode upsert needs key`:                                                              pg.Rows(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
-		`table is "a..b"`:                                                                    pg.Rows(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
-		`mode is "merge"; it must be insert, upsert, insert_or_ignore or replace`:            pg.Rows(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
+		`has no column "nmae": did you mean "name"?`:                                         pg.TableInput(map[string]any{"table": "people"}, map[string]any{"nmae": "x"}),
+		`has no column "zzzzzz": it has id, name, age`:                                       pg.TableInput(map[string]any{"table": "people"}, map[string]any{"zzzzzz": "x"}),
+		`row 2 for table "people" is a number`:                                               pg.TableInput(map[string]any{"table": "people"}, []any{map[string]any{"id": 1}, 7}),
+		`row 1 for table "people" has no "id", which is the key`:                             pg.TableInput(map[string]any{"table": "people", "mode": "upsert", "key": "id"}, map[string]any{"name": "x"}),
+		`mode upsert needs key`:                                                              pg.TableInput(map[string]any{"table": "people", "mode": "upsert"}, map[string]any{"name": "x"}),
+		`table is "a..b"`:                                                                    pg.TableInput(map[string]any{"table": "a..b"}, map[string]any{"name": "x"}),
+		`mode is "merge"; it must be insert, upsert, insert_or_ignore or replace`:            pg.TableInput(map[string]any{"table": "people", "mode": "merge"}, map[string]any{"name": "x"}),
 		`there is nothing to write`:                                                          {Auth: "main", Fields: tooltest.Fields(map[string]any{"table": "people"})},
-		`row 1 for table "people" is an empty map`:                                           pg.Rows(map[string]any{"table": "people"}, map[string]any{}),
-		`table "people\"; drop table people; --" does not exist`:                             pg.Rows(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
-		`writing 1 rows to table "people": row 1, column "age": "old" is not the plain form`: pg.Rows(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
+		`row 1 for table "people" is an empty map`:                                           pg.TableInput(map[string]any{"table": "people"}, map[string]any{}),
+		`table "people\"; drop table people; --" does not exist`:                             pg.TableInput(map[string]any{"table": `people"; drop table people; --`}, map[string]any{"a": 1}),
+		`writing 1 rows to table "people": row 1, column "age": "old" is not the plain form`: pg.TableInput(map[string]any{"table": "people"}, map[string]any{"age": "old"}),
 	} {
-		object := pg.Fail(t, in)
+		object := pg.FailingCall(t, in)
 		require.Equal(t, interpreter.ClassFinal, object.Class)
 		if strings.Contains(says, "drop table") {
 			require.Contains(t, object.Message, "people", object.Message)
@@ -407,7 +407,7 @@ func TestPostgresTableProblems(t *testing.T) {
 		require.Contains(t, object.Message, says)
 	}
 
-	require.Equal(t, []any{}, pg.Run(t, "SELECT * FROM people", nil))
+	require.Equal(t, []any{}, pg.RunStatement(t, "SELECT * FROM people", nil))
 }
 
 // TestPostgresPlacesRefusedValues: an error names the row and the column of the value that the server refuses, also where others
@@ -430,14 +430,14 @@ func TestPostgresPlacesRefusedValues(t *testing.T) {
 	} {
 		for _, mode := range []string{"insert", "upsert"} {
 			for range 2 { // the second write knows the table
-				object := pg.Fail(t, pg.Rows(map[string]any{"table": "places", "mode": mode, "key": "id"}, example.rows))
+				object := pg.FailingCall(t, pg.TableInput(map[string]any{"table": "places", "mode": mode, "key": "id"}, example.rows))
 				require.Contains(t, object.Message, `table "places": `+example.says, "%s, %s", name, mode)
 			}
 		}
 	}
 
 	columns := map[string]any{"table": "places", "mode": "upsert", "key": "id", "rejected": map[string]any{"table": "refused"}}
-	_, err := pg.Call(t, pg.Rows(columns, []any{map[string]any{"id": "two", "count": 1}, map[string]any{"id": "b", "name": "three", "total": "three"}}))
+	_, err := pg.MakeAttempt(t, pg.TableInput(columns, []any{map[string]any{"id": "two", "count": 1}, map[string]any{"id": "b", "name": "three", "total": "three"}}))
 	require.NoError(t, err)
 	require.Equal(t, []map[string]any{{"column": "total"}}, db.Query(t, `SELECT "column" FROM refused`))
 }
@@ -446,7 +446,7 @@ func TestPostgresPlacesErrors(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)
-	object := pg.Fail(t, pg.Input(t, "SELECT 1\nWHERE 1 = {{ n + 0 }}::int AND {{ n }} @@@ 1", map[string]any{"n": 7}))
+	object := pg.FailingCall(t, pg.StatementInput(t, "SELECT 1\nWHERE 1 = {{ n + 0 }}::int AND {{ n }} @@@ 1", map[string]any{"n": 7}))
 	require.Contains(t, object.Message, "at line 2")
 	require.Equal(t, "42883", object.Type)
 }
@@ -455,12 +455,12 @@ func TestPostgresServerGoesAway(t *testing.T) {
 	t.Parallel()
 
 	pg, db := pgTool(t)
-	in := pg.Input(t, "SELECT pg_terminate_backend(pg_backend_pid())", nil)
-	object := pg.Fail(t, in)
+	in := pg.StatementInput(t, "SELECT pg_terminate_backend(pg_backend_pid())", nil)
+	object := pg.FailingCall(t, in)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
 	require.Equal(t, "57P01", object.Type)
 
-	require.Equal(t, []any{map[string]any{"a": 1}}, pg.Run(t, "SELECT 1 AS a", nil), "the pool recovers")
+	require.Equal(t, []any{map[string]any{"a": 1}}, pg.RunStatement(t, "SELECT 1 AS a", nil), "the pool recovers")
 	require.NotEmpty(t, db.Name)
 }
 
@@ -486,9 +486,9 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, limited.Close()) })
 
 	write := func(c *activities.Catalogue, note *interpreter.LedgerEntry) interpreter.ToolResult {
-		in := tooltest.Complete(pg.Rows(map[string]any{"table": "rows", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}}), "postgres")
+		in := tooltest.CompleteInput(pg.TableInput(map[string]any{"table": "rows", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}}), "postgres")
 		in.Note = note
-		result, err := tooltest.Activity(t, c, "postgres.write")(t.Context(), in)
+		result, err := tooltest.ActivityOf(t, c, "postgres.write")(t.Context(), in)
 		require.NoError(t, err)
 		return result
 	}
@@ -505,9 +505,9 @@ func TestPostgresWithoutRightsForTheLedger(t *testing.T) {
 	require.False(t, write(limited, nil).Unnotable)
 	require.EqualValues(t, 1, count())
 
-	in := pg.Rows(map[string]any{"table": "rows"}, nil)
+	in := pg.TableInput(map[string]any{"table": "rows"}, nil)
 	in.Note = &interpreter.LedgerEntry{Call: "call"}
-	_, err := hosting.Recall(t.Context(), limited.Attempts, tooltest.Complete(in, "postgres"))
+	_, err := hosting.RecallNotes(t.Context(), limited.Attempts, tooltest.CompleteInput(in, "postgres"))
 	require.NoError(t, err, "it has no notes there")
 
 	// What operators are told to do helps.

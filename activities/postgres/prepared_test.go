@@ -14,9 +14,9 @@ import (
 func writePage(t *testing.T, pg tooltest.SQL, run string, page int) {
 	t.Helper()
 
-	in := pg.Rows(map[string]any{"table": "rows"}, []any{map[string]any{"id": 2 * page, "v": `a"b\c`}, map[string]any{"id": 2*page + 1, "v": nil}})
+	in := pg.TableInput(map[string]any{"table": "rows"}, []any{map[string]any{"id": 2 * page, "v": `a"b\c`}, map[string]any{"id": 2*page + 1, "v": nil}})
 	in.OperationKey, in.RunID, in.ControlID = fmt.Sprint("page ", page), run, "playbook"
-	_, err := pg.Call(t, in)
+	_, err := pg.MakeAttempt(t, in)
 	require.NoError(t, err)
 }
 

@@ -62,7 +62,7 @@ func (q *query) runQuery(ctx context.Context) (interpreter.ToolResult, error) {
 	if err != nil {
 		return interpreter.ToolResult{}, q.queryError(ctx, err)
 	}
-	columns := lists.Map(q.rows.fields(q.prepared), func(field pgconn.FieldDescription) string { return field.Name })
+	columns := lists.Map(q.rows.rowFields(q.prepared), func(field pgconn.FieldDescription) string { return field.Name })
 	rows, err := sqltool.NewRows(q.sql.Step, columns, q.limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -90,7 +90,7 @@ var forms = []struct{ share, cast bool }{{true, true}, {false, true}, {true, fal
 func (q *query) prepareStatement(ctx context.Context) error {
 	var first error
 	for _, form := range forms {
-		q.numbered = q.sql.Parsed.SQL(q.sql.Values, form.share, form.cast)
+		q.numbered = q.sql.Parsed.NumberParams(q.sql.Values, form.share, form.cast)
 		err := q.describeStatement(ctx)
 		if err == nil {
 			return q.checkCount()
@@ -108,9 +108,9 @@ func (q *query) prepareStatement(ctx context.Context) error {
 // describeStatement prepares the unnamed statement. A parameter whose type the server
 // cannot know becomes text, as an untyped literal would.
 func (q *query) describeStatement(ctx context.Context) error {
-	oids := make([]uint32, len(q.numbered.Order)+len(q.rows.keys()))
+	oids := make([]uint32, len(q.numbered.Order)+len(q.rows.keyParams()))
 	for {
-		prepared, err := q.conn.Prepare(ctx, "", q.text(), oids)
+		prepared, err := q.conn.Prepare(ctx, "", q.sqlText(), oids)
 		if err == nil {
 			q.prepared, q.oids = prepared, oids
 			return nil
@@ -197,7 +197,7 @@ func (q *query) encodeParams(ctx context.Context) ([][]byte, error) {
 		}
 		values[i] = text
 	}
-	values = append(values, q.rows.keys()...)
+	values = append(values, q.rows.keyParams()...)
 	if !looked {
 		return values, nil
 	}
@@ -240,7 +240,7 @@ func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.Row
 		}
 	}()
 	// The transaction's begin has dropped the unnamed statement. Its types are known, so no error aborts the transaction.
-	if _, err := q.conn.Prepare(ctx, "", q.text(), q.oids); err != nil {
+	if _, err := q.conn.Prepare(ctx, "", q.sqlText(), q.oids); err != nil {
 		return pgconn.CommandTag{}, q.locateError(err)
 	}
 	return q.readRows(ctx, values, rows)
@@ -260,7 +260,7 @@ func (q *query) readRows(ctx context.Context, values [][]byte, rows *sqltool.Row
 	for reader.NextRow() {
 		row := make([]any, len(rows.Columns))
 		size := 0
-		lossy := q.rows.admit(reader.Values())
+		lossy := q.rows.admitKey(reader.Values())
 		for i, text := range reader.Values()[:len(row)] {
 			value, err := resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
 			lossy = cmp.Or(lossy, placeError(err, len(rows.List)+1, rows.Columns[i]))
@@ -270,7 +270,7 @@ func (q *query) readRows(ctx context.Context, values [][]byte, rows *sqltool.Row
 			continue
 		}
 		if lossy == nil {
-			lossy = rows.Add(ctx, row, size)
+			lossy = rows.AddRow(ctx, row, size)
 		}
 		if err := lossy; err != nil {
 			// Reading on would only throw rows away; without the connection the

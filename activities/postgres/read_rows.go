@@ -29,7 +29,7 @@ func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sql
 	}
 	ctx = tool.ReadOnly(ctx)
 	err = t.inSession(ctx, in, run, func(conn *pgx.Conn) error {
-		if err := tool.Begin(ctx); err != nil {
+		if err := tool.BeginAttempt(ctx); err != nil {
 			return err
 		}
 		read := func(rows *rowQuery) error {
@@ -64,8 +64,8 @@ type rowQuery struct {
 // errSkipped is a row that is not one of the page.
 var errSkipped = errors.New("the row is the one before the page")
 
-// around is the SQL around that of the statement.
-func (q *query) around() (before, after string) {
+// surroundingSQL is the SQL around that of the statement.
+func (q *query) surroundingSQL() (before, after string) {
 	switch {
 	case q.rows == nil:
 		return "", ""
@@ -75,22 +75,22 @@ func (q *query) around() (before, after string) {
 	return q.rows.page.WrapRows("$"+strconv.Itoa(len(q.numbered.Order)+1), "")
 }
 
-// text is the SQL that the server is sent.
-func (q *query) text() string {
-	before, after := q.around()
+// sqlText is the SQL that the server is sent.
+func (q *query) sqlText() string {
+	before, after := q.surroundingSQL()
 	return before + q.numbered.Text + after
 }
 
-// keys are the parameters after those of the statement.
-func (r *rowQuery) keys() [][]byte {
+// keyParams are the parameters after those of the statement.
+func (r *rowQuery) keyParams() [][]byte {
 	if r == nil || r.nulls || r.page == nil || r.page.After == nil {
 		return nil
 	}
 	return [][]byte{r.page.After}
 }
 
-// fields are the columns of the rows.
-func (r *rowQuery) fields(prepared *pgconn.StatementDescription) []pgconn.FieldDescription {
+// rowFields are the columns of the rows.
+func (r *rowQuery) rowFields(prepared *pgconn.StatementDescription) []pgconn.FieldDescription {
 	if r == nil || r.nulls || r.page == nil {
 		return prepared.Fields
 	}
@@ -114,8 +114,8 @@ func (r *rowQuery) begin(rows *sqltool.RowCollector) {
 	}
 }
 
-// admit reads the key of a row. The error is errSkipped for the row before the page.
-func (r *rowQuery) admit(values [][]byte) error {
+// admitKey reads the key of a row. The error is errSkipped for the row before the page.
+func (r *rowQuery) admitKey(values [][]byte) error {
 	if r == nil || r.nulls || r.page == nil {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (r *rowQuery) admit(values [][]byte) error {
 	if r.key == nil { // it was added since the page before
 		return r.page.NullKey()
 	}
-	admitted, err := r.admitted.Admit(r.key, string(r.key), string(values[len(values)-1]) == "t")
+	admitted, err := r.admitted.AdmitRow(r.key, string(r.key), string(values[len(values)-1]) == "t")
 	if err == nil && !admitted {
 		return errSkipped
 	}

@@ -27,10 +27,10 @@ func TestRejectedAreCountedOnce(t *testing.T) {
 		for i, id := range ids {
 			rows[i] = map[string]any{"id": id}
 		}
-		in := pg.Rows(map[string]any{"table": "target", "key": "id", "mode": "upsert", "rejected": map[string]any{"table": "aside", "max": most}}, rows)
+		in := pg.TableInput(map[string]any{"table": "target", "key": "id", "mode": "upsert", "rejected": map[string]any{"table": "aside", "max": most}}, rows)
 		in.OperationKey, in.Fingerprint, in.ControlID, in.Step = key, key, "run", "load"
 		cutter.statements()
-		return pg.Call(t, in)
+		return pg.MakeAttempt(t, in)
 	}
 	counted := func() (n int) {
 		for _, statement := range cutter.statements() {
@@ -89,11 +89,11 @@ func TestErrorsNameRows(t *testing.T) {
 				if mode == "replace" {
 					in = stagedInput(pg, fmt.Sprint(name, size), fields, "", rows...)
 				} else {
-					in = pg.Rows(fields, rows)
+					in = pg.TableInput(fields, rows)
 					in.OperationKey = fmt.Sprint(name, size, mode)
 				}
 				for range 2 { // the second one by a session that knows the table
-					require.Contains(t, pg.Fail(t, in).Message, fmt.Sprintf("row %d", size-6), "%s of %d rows: %s", mode, size, name)
+					require.Contains(t, pg.FailingCall(t, in).Message, fmt.Sprintf("row %d", size-6), "%s of %d rows: %s", mode, size, name)
 				}
 			}
 		}

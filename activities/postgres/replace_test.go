@@ -25,10 +25,10 @@ var soak = flag.Bool("soak", false, "replace the rows of tables 1,000 times, and
 
 // stagedInput is a write, or what else is done, of the call with a name.
 func stagedInput(pg tooltest.SQL, name string, fields map[string]any, do interpreter.StagingStep, rows ...any) interpreter.ToolInput {
-	in := pg.Rows(fields, nil)
+	in := pg.TableInput(fields, nil)
 	in.Args, in.Place = nil, "sink"
 	in.OperationKey, in.Fingerprint = fmt.Sprint(name, " ", do, expression.Digest(rows)), "f"
-	in.Staging = &interpreter.Staging{ID: expression.Hash(name) + "cafe", Do: do}
+	in.Staging = &interpreter.Staging{ID: expression.ShortDigest(name) + "cafe", Do: do}
 	if do == "" {
 		in.Result = tooltest.Value(rows)
 	}
@@ -86,7 +86,7 @@ func TestReadersSeeOldOrNew(t *testing.T) {
 				stagedInput(pg, name, fields, "", generation(n)[:60]...), stagedInput(pg, name, fields, "", generation(n)[60:]...),
 				stagedInput(pg, name, fields, interpreter.StagingPublish),
 			} {
-				_, err := pg.Call(t, in)
+				_, err := pg.MakeAttempt(t, in)
 				require.NoError(t, err)
 			}
 		}
@@ -144,15 +144,15 @@ func TestStagedRowsOutliveACrash(t *testing.T) {
 		{"table": "target", "mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1},
 	} {
 		name := fmt.Sprint(fields["mode"])
-		_, err := pg.Call(t, stagedInput(pg, name, fields, "", generation(7)...))
+		_, err := pg.MakeAttempt(t, stagedInput(pg, name, fields, "", generation(7)...))
 		require.NoError(t, err)
 		db.Kill(t)
 		db.Start(t)
 		publish := stagedInput(pg, name, fields, interpreter.StagingPublish)
-		_, err = pg.Call(t, publish)
+		_, err = pg.MakeAttempt(t, publish)
 		for try := 0; err != nil && try < 10; try++ { // by connections of before
 			require.Equal(t, interpreter.ClassRetryable, tooltest.ErrorObject(t, err).Class, "%v", err)
-			_, err = pg.Call(t, publish)
+			_, err = pg.MakeAttempt(t, publish)
 		}
 		require.NoError(t, err)
 		require.Equal(t, int64(100), db.Query(t, "SELECT count(*) AS n FROM target WHERE n = 7")[0]["n"])
@@ -177,10 +177,10 @@ func TestReplaceOfTables(t *testing.T) {
 		CREATE TABLE always (id int GENERATED ALWAYS AS IDENTITY, n int)`)
 	run := func(name string, fields map[string]any, rows ...any) (any, error) {
 		fields["mode"] = "replace"
-		if _, err := pg.Call(t, stagedInput(pg, name, fields, "", rows...)); err != nil {
+		if _, err := pg.MakeAttempt(t, stagedInput(pg, name, fields, "", rows...)); err != nil {
 			return nil, err
 		}
-		result, err := pg.Call(t, stagedInput(pg, name, fields, interpreter.StagingPublish))
+		result, err := pg.MakeAttempt(t, stagedInput(pg, name, fields, interpreter.StagingPublish))
 		return result.Data.Data, err
 	}
 	type row = map[string]any
@@ -199,9 +199,9 @@ func TestReplaceOfTables(t *testing.T) {
 	require.Equal(t, row{"rows_affected": 1, "rows_deleted": 1}, done)
 	db.Exec(t, "CREATE FUNCTION no_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER no_row BEFORE INSERT ON shop.parts_a FOR EACH ROW EXECUTE FUNCTION no_row()")
 	fields := row{"table": "shop.parts", "mode": "replace", "key": []any{"id", "day"}}
-	_, err = pg.Call(t, stagedInput(pg, "kept", fields, "", row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": "2024-02-04"}))
+	_, err = pg.MakeAttempt(t, stagedInput(pg, "kept", fields, "", row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": "2024-02-04"}))
 	require.NoError(t, err)
-	result, err := pg.Call(t, stagedInput(pg, "kept", fields, interpreter.StagingPublish))
+	result, err := pg.MakeAttempt(t, stagedInput(pg, "kept", fields, interpreter.StagingPublish))
 	require.NoError(t, err)
 	require.Equal(t, &interpreter.RowCounts{UnwrittenRows: 1}, result.Meta.LeftOut, "by a trigger of one partition")
 	for i, want := range []row{{"rows_affected": 2, "rows_deleted": 0}, {"rows_affected": 0, "rows_deleted": 0}} {
@@ -229,7 +229,7 @@ func TestReplaceByAUser(t *testing.T) {
 	for table, says := range map[string]string{
 		"hidden": "row-level security may hide some rows", "shop.closed": "the user needs CREATE on its schema",
 	} {
-		object := pg.Fail(t, stagedInput(pg, table, map[string]any{"table": table, "mode": "replace"}, "", map[string]any{"id": 1}))
+		object := pg.FailingCall(t, stagedInput(pg, table, map[string]any{"table": table, "mode": "replace"}, "", map[string]any{"id": 1}))
 		require.Contains(t, object.Message, says)
 		require.Equal(t, interpreter.ClassFinal, object.Class)
 	}
@@ -243,13 +243,13 @@ func TestIterationsStageTogether(t *testing.T) {
 	var group errgroup.Group
 	db.Exec(t, "CREATE TABLE plain (id int)")
 	plain := map[string]any{"table": "plain", "mode": "replace"}
-	_, err := pg.Call(t, stagedInput(pg, "plain", plain, interpreter.StagingSettle))
+	_, err := pg.MakeAttempt(t, stagedInput(pg, "plain", plain, interpreter.StagingSettle))
 	require.NoError(t, err, "the call is known, and has no table beside yet")
 	for part := range 8 {
 		in := stagedInput(pg, "plain", plain, "", map[string]any{"id": part})
 		in.Staging.Part = &part
 		group.Go(func() error {
-			_, err := pg.Call(t, in)
+			_, err := pg.MakeAttempt(t, in)
 			return err
 		})
 	}
@@ -259,7 +259,7 @@ func TestIterationsStageTogether(t *testing.T) {
 		in := stagedInput(pg, "together", fields, "", map[string]any{"id": part, fmt.Sprint("c", part%3): 1}, map[string]any{"id": -1, "n": part})
 		in.Staging.Part = &part
 		group.Go(func() error {
-			_, err := pg.Call(t, in)
+			_, err := pg.MakeAttempt(t, in)
 			return err
 		})
 	}
@@ -267,7 +267,7 @@ func TestIterationsStageTogether(t *testing.T) {
 	publish := stagedInput(pg, "together", fields, interpreter.StagingPublish)
 	for range 4 {
 		group.Go(func() error {
-			result, err := pg.Call(t, publish)
+			result, err := pg.MakeAttempt(t, publish)
 			if err == nil && fmt.Sprint(result.Data.Data) != "map[rows_affected:25 rows_deleted:0]" {
 				return fmt.Errorf("%v", result.Data.Data)
 			}
@@ -300,13 +300,13 @@ func TestReplacesAtOnce(t *testing.T) {
 				for i := range rows {
 					rows[i] = map[string]any{"id": 50*page + i + 100*n, "of": name}
 				}
-				_, err := pg.Call(t, stagedInput(pg, name, fields, "", rows...))
+				_, err := pg.MakeAttempt(t, stagedInput(pg, name, fields, "", rows...))
 				require.NoError(t, err)
 			}
 		}
 		for _, name := range names {
 			group.Go(func() error {
-				_, err := pg.Call(t, stagedInput(pg, name, fields, interpreter.StagingPublish))
+				_, err := pg.MakeAttempt(t, stagedInput(pg, name, fields, interpreter.StagingPublish))
 				if err != nil && tooltest.ErrorObject(t, err).Type == "table_changed" {
 					changed.Add(1)
 					return nil
@@ -328,17 +328,17 @@ func TestPublishWaitsForWriters(t *testing.T) {
 	pg, db := pgTool(t)
 	db.Exec(t, "CREATE TABLE target (id int)")
 	fields := map[string]any{"table": "target", "mode": "replace"}
-	_, err := pg.Call(t, stagedInput(pg, "a", fields, "", map[string]any{"id": 1}))
+	_, err := pg.MakeAttempt(t, stagedInput(pg, "a", fields, "", map[string]any{"id": 1}))
 	require.NoError(t, err)
 	writer := begin(t, db, "INSERT INTO target VALUES (2)")
 	began := time.Now()
-	_, err = pg.Call(t, stagedInput(pg, "a", fields, interpreter.StagingPublish))
+	_, err = pg.MakeAttempt(t, stagedInput(pg, "a", fields, interpreter.StagingPublish))
 	object := tooltest.ErrorObject(t, err)
 	require.Equal(t, "55P03", object.Type)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
 	require.Greater(t, time.Since(began), 4*time.Second)
 	require.NoError(t, writer.Commit(t.Context()))
-	_, err = pg.Call(t, stagedInput(pg, "a", fields, interpreter.StagingPublish))
+	_, err = pg.MakeAttempt(t, stagedInput(pg, "a", fields, interpreter.StagingPublish))
 	require.NoError(t, err)
 	require.Equal(t, []map[string]any{{"id": int32(1)}}, db.Query(t, "SELECT id FROM target"))
 }
@@ -350,7 +350,7 @@ func TestLeftOverInUse(t *testing.T) {
 	db.Exec(t, "CREATE TABLE target (id int)")
 	fields := map[string]any{"table": "target", "mode": "replace"}
 	write := func(name string, id int) error {
-		_, err := pg.Call(t, stagedInput(pg, name, fields, "", map[string]any{"id": id}))
+		_, err := pg.MakeAttempt(t, stagedInput(pg, name, fields, "", map[string]any{"id": id}))
 		return err
 	}
 	require.NoError(t, write("old", 1))

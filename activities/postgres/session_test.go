@@ -47,7 +47,7 @@ func TestPostgresForgetsTheSession(t *testing.T) {
 		(SELECT count(*) FROM pg_prepared_statements WHERE name <> '') AS prepared, (SELECT count(*) FROM pg_cursors WHERE is_holdable) AS cursors,
 		(SELECT count(*) FROM pg_listening_channels()) AS channels, current_user = session_user AS self, current_setting('role') AS role`
 
-	fresh := pg.Run(t, all, nil)
+	fresh := pg.RunStatement(t, all, nil)
 	require.Equal(t, "UTC", fresh.([]any)[0].(map[string]any)["zone"])
 
 	for _, leak := range []string{
@@ -56,18 +56,18 @@ func TestPostgresForgetsTheSession(t *testing.T) {
 		"CREATE TEMP TABLE kept (id int)", "SELECT pg_advisory_lock(7)", "PREPARE kept AS SELECT 1", "LISTEN kept",
 		"DECLARE kept CURSOR WITH HOLD FOR SELECT 1", "SET ROLE pg_monitor", "SET SESSION AUTHORIZATION pg_monitor", "SELECT nextval('counter')",
 	} {
-		pg.Run(t, leak, nil)
-		require.Equal(t, fresh, pg.Run(t, all, nil), leak)
+		pg.RunStatement(t, leak, nil)
+		require.Equal(t, fresh, pg.RunStatement(t, all, nil), leak)
 
-		in := pg.Rows(map[string]any{"table": "rows"}, map[string]any{"id": 1})
+		in := pg.TableInput(map[string]any{"table": "rows"}, map[string]any{"id": 1})
 		in.OperationKey = leak
-		_, err := pg.Call(t, in)
+		_, err := pg.MakeAttempt(t, in)
 		require.NoError(t, err, leak)
 	}
 
 	require.Equal(t, []map[string]any{{"here": int64(12), "there": int64(0)}},
 		db.Query(t, "SELECT (SELECT count(*) FROM rows) AS here, (SELECT count(*) FROM other.rows) AS there"))
-	require.Equal(t, "55000", pg.Fail(t, pg.Input(t, "SELECT currval('counter')", nil)).Type)
+	require.Equal(t, "55000", pg.FailingCall(t, pg.StatementInput(t, "SELECT currval('counter')", nil)).Type)
 }
 
 // session is what a new session has, and what none of another run may change.
@@ -102,9 +102,9 @@ func newRuns(t *testing.T) runs {
 func (r runs) of(t *testing.T, run, source string) any {
 	t.Helper()
 
-	in := r.Input(t, source, nil)
+	in := r.StatementInput(t, source, nil)
 	in.RunID, in.ControlID = run, "playbook"
-	result, err := r.Call(t, in)
+	result, err := r.MakeAttempt(t, in)
 	require.NoError(t, err, source)
 	return result.Data.Data
 }
@@ -114,9 +114,9 @@ func (r runs) writes(t *testing.T, run string) string {
 	t.Helper()
 
 	r.db.Exec(t, "TRUNCATE rows, other.rows")
-	in := r.Rows(map[string]any{"table": "rows"}, map[string]any{"id": 1})
+	in := r.TableInput(map[string]any{"table": "rows"}, map[string]any{"id": 1})
 	in.RunID, in.ControlID, in.OperationKey = run, "playbook", rand.Text()
-	_, err := r.Call(t, in)
+	_, err := r.MakeAttempt(t, in)
 	require.NoError(t, err)
 	return fmt.Sprint(r.db.Query(t, "SELECT (SELECT count(*) FROM rows) AS public, (SELECT count(*) FROM other.rows) AS other")[0])
 }
@@ -194,10 +194,10 @@ func TestPostgresSharesNothingBetweenRuns(t *testing.T) {
 		}
 	}
 
-	in := r.Input(t, seen, nil)
+	in := r.StatementInput(t, seen, nil)
 	in.RunID, in.ControlID = "a", "reprocessing"
 	r.of(t, "a", "SELECT * FROM looks")
-	result, err := r.Call(t, in)
+	result, err := r.MakeAttempt(t, in)
 	require.NoError(t, err)
 	require.Equal(t, plain, result.Data.Data, "a run that makes up for another is not that one")
 }
@@ -269,9 +269,9 @@ func TestPostgresKeepsTheRoleOfItsConnection(t *testing.T) {
 	pg, _ := onePostgres(t, "&options=-c%20role%3Dpg_monitor%20-c%20work_mem%3D1MB&application_name=mine")
 
 	for range 3 {
-		require.Equal(t, []any{map[string]any{"role": "pg_monitor", "app": "mine", "memory": "1MB"}}, pg.Run(t,
+		require.Equal(t, []any{map[string]any{"role": "pg_monitor", "app": "mine", "memory": "1MB"}}, pg.RunStatement(t,
 			"SELECT current_user::text AS role, current_setting('application_name') AS app, current_setting('work_mem') AS memory", nil))
-		pg.Run(t, "RESET ROLE", nil)
+		pg.RunStatement(t, "RESET ROLE", nil)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestPostgresValuesAreBounded(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := onePostgres(t, "") // with results of 1 MiB
-	pg.Run(t, "SELECT 1 AS a", nil)
+	pg.RunStatement(t, "SELECT 1 AS a", nil)
 
 	for statement, says := range map[string]string{
 		"SELECT repeat('x', 200000000) AS x":                                  "the server sent 200000006 bytes in one row or message",
@@ -291,15 +291,15 @@ func TestPostgresValuesAreBounded(t *testing.T) {
 		"DO $$ BEGIN RAISE EXCEPTION '%', repeat('x', 100000000); END $$":     "bytes in one row or message",
 		"SELECT repeat('x', 1000000) AS a, repeat('y', 1000000) AS b, 1 AS c": "the server sent",
 	} {
-		in := pg.Input(t, statement, nil)
+		in := pg.StatementInput(t, statement, nil)
 		in.Step = "big"
 
-		object := pg.Fail(t, in)
+		object := pg.FailingCall(t, in)
 		require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind, object.Message)
 		require.Contains(t, object.Message, `step "big": `)
 		require.Contains(t, object.Message, says)
 		require.Contains(t, object.Message, "1048576")
-		require.Equal(t, []any{map[string]any{"a": 1}}, pg.Run(t, "SELECT 1 AS a", nil), "the next has a connection")
+		require.Equal(t, []any{map[string]any{"a": 1}}, pg.RunStatement(t, "SELECT 1 AS a", nil), "the next has a connection")
 	}
 }
 
@@ -316,12 +316,12 @@ func TestPostgresTableChangesBetweenWrites(t *testing.T) {
 
 			pg, db := onePostgres(t, "")
 			input := func(row map[string]any) interpreter.ToolInput {
-				in := pg.Rows(words, row)
+				in := pg.TableInput(words, row)
 				in.RunID, in.ControlID, in.OperationKey = "a", "playbook", rand.Text()
 				return in
 			}
 			write := func(row map[string]any) {
-				_, err := pg.Call(t, input(row))
+				_, err := pg.MakeAttempt(t, input(row))
 				require.NoError(t, err)
 			}
 			names := func() string {
@@ -340,9 +340,9 @@ func TestPostgresTableChangesBetweenWrites(t *testing.T) {
 			write(map[string]any{"id": 5, "name": "4"})
 			require.Equal(t, "5 4", names())
 			db.Exec(t, "ALTER TABLE kept DROP COLUMN name")
-			require.Contains(t, pg.Fail(t, input(map[string]any{"id": 6, "name": "5"})).Message, `has no column "name"`)
+			require.Contains(t, pg.FailingCall(t, input(map[string]any{"id": 6, "name": "5"})).Message, `has no column "name"`)
 			db.Exec(t, "DROP TABLE kept")
-			require.Contains(t, pg.Fail(t, input(map[string]any{"id": 7})).Message, "does not exist")
+			require.Contains(t, pg.FailingCall(t, input(map[string]any{"id": 7})).Message, "does not exist")
 		})
 	}
 }
@@ -354,13 +354,13 @@ func BenchmarkPostgresSession(b *testing.B) {
 	db.Exec(b, "CREATE TABLE rows (id int)")
 
 	for name, in := range map[string]interpreter.ToolInput{
-		"statement": pg.Raw("SELECT 1 AS a"),
-		"rows":      pg.Rows(map[string]any{"table": "rows"}, map[string]any{"id": 1}),
+		"statement": pg.RawInput("SELECT 1 AS a"),
+		"rows":      pg.TableInput(map[string]any{"table": "rows"}, map[string]any{"id": 1}),
 	} {
 		b.Run(name, func(b *testing.B) {
 			for n := range b.N {
 				in.OperationKey, in.RunID = fmt.Sprint(n), "run"
-				_, err := pg.Call(b, in)
+				_, err := pg.MakeAttempt(b, in)
 				require.NoError(b, err)
 			}
 		})

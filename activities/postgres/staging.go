@@ -15,8 +15,8 @@ func (t *tableTx) HoldWriters(ctx context.Context, w *sqltool.TableWrite) error 
 	return err
 }
 
-// Inspect describes the table of a write.
-func (t *tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TargetTable, error) {
+// DescribeTarget describes the table of a write.
+func (t *tableTx) DescribeTarget(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TargetTable, error) {
 	found := &sqltool.TargetTable{}
 	for _, read := range []func(context.Context, *sqltool.TableWrite, *sqltool.TargetTable) error{
 		t.inspectTable, t.inspectColumns, t.inspectChecks, t.inspectReferences,

@@ -52,15 +52,15 @@ func TestPostgresStateTakesNoRoundTrip(t *testing.T) {
 		trips := int64(math.MaxInt64) // the fewest of several pages: sessions are forgotten meanwhile
 		t.Run(name, func(t *testing.T) {
 			test := states.Test(t)
-			test.Claim("a")
+			test.ClaimState("a")
 			rows := make([]any, 100)
 			for page := 1; page <= 6; page++ {
 				for i := range rows {
 					rows[i] = tooltest.Row(page*100+i, page*100+i)
 				}
-				in := test.In(rows...)
+				in := test.WriteInput(rows...)
 				in.Note = &interpreter.LedgerEntry{Call: test.State, Written: page, Forget: page - 1, Continuation: []byte("on")}
-				in.State = test.Move("a", page, tooltest.To(page*100+99), tooltest.At(0).Position)
+				in.State = test.StateWrite("a", page, tooltest.MoveTo(page*100+99), tooltest.At(0).Position)
 				in.State.Rows.Sweep = false
 				change(&in)
 				before := server.trips.Load()
@@ -114,13 +114,13 @@ func waitForABlock(t *testing.T, reached int) {
 	test := pgStates(t, db.URL).Test(t)
 	db.Exec(t, "CREATE TABLE plain (id bigint, at bigint)") // no constraint says what comes twice
 	test.Table = "plain"
-	test.Claim("a")
+	test.ClaimState("a")
 	rows := make([]any, 0, 241)
 	for id := range cap(rows) {
 		rows = append(rows, tooltest.Row(id, id))
 	}
 	for number := 1; number <= 6; number++ { // the last ones in a block
-		require.Equal(t, 40, test.MustWrite(test.Ordered("a", number, -1, 0, false), rows[number*40-40:number*40]...))
+		require.Equal(t, 40, test.MustWrite(test.OrderedWrite("a", number, -1, 0, false), rows[number*40-40:number*40]...))
 	}
 	// Another write has not known of the block yet, and waits for one that adds it.
 	db.Exec(t, "CREATE TABLE blocks AS SELECT * FROM reprise_seen_blocks ORDER BY last_position DESC LIMIT 1")
@@ -139,7 +139,7 @@ func waitForABlock(t *testing.T, reached int) {
 	}
 	wrote := make(chan int, 1)
 	go func() {
-		n, err := test.Write(test.In(rows[200:]...), test.Ordered("a", 7, reached, 0, false))
+		n, err := test.Write(test.WriteInput(rows[200:]...), test.OrderedWrite("a", 7, reached, 0, false))
 		if err != nil {
 			n = -1
 		}
@@ -231,18 +231,18 @@ func TestPostgresStateNeedsRights(t *testing.T) {
 	own.States = pgStates(t, address.String())
 
 	claim := incremental.Claim{Name: own.State, Holder: "a", Run: "run", Source: tooltest.Source}
-	_, err = own.Keeper.ClaimState(t.Context(), own.In(), claim)
+	_, err = own.Keeper.ClaimState(t.Context(), own.WriteInput(), claim)
 	require.ErrorContains(t, err, `the user of connection "main" may not create or use the tables of states between runs (reprise_state, reprise_seen`)
 	require.NotContains(t, err.Error(), "sesame-open")
-	states, err := own.Keeper.States(t.Context(), own.In(), "")
+	states, err := own.Keeper.States(t.Context(), own.WriteInput(), "")
 	require.NoError(t, err)
 	require.Empty(t, states)
 
 	other := *test
 	other.State = "another"
-	other.Claim("b")
+	other.ClaimState("b")
 	db.Exec(t, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %q", role))
-	require.Zero(t, own.Claim("a"))
-	require.Equal(t, 1, own.MustWrite(own.Move("a", 1, tooltest.To(1), nil), tooltest.Row(1, 1)))
+	require.Zero(t, own.ClaimState("a"))
+	require.Equal(t, 1, own.MustWrite(own.StateWrite("a", 1, tooltest.MoveTo(1), nil), tooltest.Row(1, 1)))
 	require.Equal(t, 1, own.Watermark())
 }

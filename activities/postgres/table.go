@@ -27,7 +27,7 @@ const copyRows = 1000
 // writeTable writes all rows in one transaction. One that the server has undone because of others (serialization_failure,
 // deadlock_detected) is made again.
 func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
-	if w.Needed() || w.State != nil || w.Staged() {
+	if w.IsNeeded() || w.State != nil || w.IsStaged() {
 		if err := checkOwners(ctx, conn); err != nil {
 			return interpreter.ToolResult{}, classifyError(ctx, err)
 		}
@@ -46,13 +46,13 @@ func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (inte
 	if byStep(ctx, conn, err) {
 		result, err = writeOnce(ctx, conn, w, !meetsKnown(err))
 	}
-	if lacksLedger(err) && (w.Needed() || w.State != nil || w.Staged()) {
-		if err = createLedger(ctx, conn, w.State != nil, w.Staged()); err == nil {
+	if lacksLedger(err) && (w.IsNeeded() || w.State != nil || w.IsStaged()) {
+		if err = createLedger(ctx, conn, w.State != nil, w.IsStaged()); err == nil {
 			result, err = writeOnce(ctx, conn, w, true)
 		}
 	}
 	if isSQLState(err, "21000") { // cardinality_violation: rows of one key, which their texts do not show
-		w = w.Repeating()
+		w = w.WithRepeatedKeys()
 		result, err = writeOnce(ctx, conn, w, true)
 	}
 	if meetsKnown(err) {
@@ -65,7 +65,7 @@ func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (inte
 		return interpreter.ToolResult{Unnotable: true}, nil
 	}
 	if lacksRow(w, err) {
-		if found, second := writeOnce(ctx, conn, w.Finding(), false); second == nil || errors.As(second, new(*sqltool.RefusedRowError)) {
+		if found, second := writeOnce(ctx, conn, w.ForFindingRefusals(), false); second == nil || errors.As(second, new(*sqltool.RefusedRowError)) {
 			result, err = found, second
 		}
 	}
@@ -76,7 +76,7 @@ func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (inte
 func lacksRow(w *sqltool.TableWrite, err error) bool {
 	var pg *pgconn.PgError
 	w = sqltool.FailedWrite(w, err)
-	return errors.As(err, &pg) && len(w.Rows) > 1 && !w.Rejects() && isRefusal(pg) && placeOf(w, err, pg).row == 0
+	return errors.As(err, &pg) && len(w.Rows) > 1 && !w.HasRejectTable() && isRefusal(pg) && placeOf(w, err, pg).row == 0
 }
 
 // isRefusal reports whether an error is about rows.
@@ -96,10 +96,10 @@ func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNe
 
 // writeInTransaction makes the write. allNew assumes that no row is known.
 func writeInTransaction(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (interpreter.ToolResult, error) {
-	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
+	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.IsStaged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	result, err := transactWrite(ctx, conn, w, allNew, w.Alone())
+	result, err := transactWrite(ctx, conn, w, allNew, w.NeedsExclusiveTable())
 	if errors.Is(err, sqltool.ErrShared) {
 		sessionOf(conn).tables = nil
 		result, err = transactWrite(ctx, conn, w, allNew, true)
@@ -114,7 +114,7 @@ func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, a
 		if err := table.lockAlone(ctx, w); err != nil {
 			return err
 		}
-		settled, err := sqltool.Settle(ctx, table, w)
+		settled, err := sqltool.SettleWrite(ctx, table, w)
 		switch {
 		case err != nil && table.unchecked != "":
 			return errChanged // maybe
@@ -122,7 +122,7 @@ func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, a
 			return err
 		}
 		rest := settled
-		if w.Needed() || w.State != nil {
+		if w.IsNeeded() || w.State != nil {
 			var done bool
 			if result, rest, done, err = enterLedger(ctx, table, settled, allNew); done || err != nil {
 				return err
@@ -131,15 +131,15 @@ func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, a
 			return err
 		}
 		if len(rest.Rows) < len(settled.Rows) {
-			if err := rest.Recount(ctx, table, len(rest.Rows)); err != nil {
+			if err := rest.RecountRows(ctx, table, len(rest.Rows)); err != nil {
 				return err
 			}
 		}
-		written, rest, err := sqltool.Store(ctx, table, w, rest)
+		written, rest, err := sqltool.StoreRows(ctx, table, w, rest)
 		if err != nil {
 			return err
 		}
-		result = rest.Result(written)
+		result = rest.ToolResult(written)
 		return nil
 	})
 	if errors.Is(err, errNoted) {
@@ -164,7 +164,7 @@ type tableTx struct {
 	stateTx
 	// alone says that no other write uses the table.
 	alone  bool
-	target target // see Columns
+	target target // see ReadColumns
 	// session remembers tables, nil for none. unchecked is the version of the one that was not described here.
 	session   *session
 	described bool
@@ -176,8 +176,8 @@ type tableTx struct {
 	returned []string
 }
 
-// Delete deletes rows by their keys.
-func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
+// DeleteRows deletes rows by their keys.
+func (t *tableTx) DeleteRows(ctx context.Context, w *sqltool.TableWrite) (int64, error) {
 	statement := "DELETE FROM " + w.QuotedTable() + " AS " + thereName + " USING " + givenKeys(w) +
 		" WHERE " + sqltool.SameKey(w.Key, givenName, thereName) + " AND " + w.NotOlder(givenName, thereName)
 	var deleted int64
@@ -189,8 +189,8 @@ func (t *tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (int64, err
 	return deleted, err
 }
 
-// Insert writes rows by the fastest method for their number and their table. Every method writes the same values.
-func (t *tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
+// InsertRows writes rows by the fastest method for their number and their table. Every method writes the same values.
+func (t *tableTx) InsertRows(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
 	t.returned = nil
 	written, err := t.insertRows(ctx, w)
 	if err == nil && w.ReportsRows() && len(w.Rows) > 0 {
@@ -209,7 +209,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 	if err := cmp.Or(refuseNUL(w), w.RefuseNoBytes()); err != nil {
 		return written, err
 	}
-	if !t.target.plain && len(w.Lacking()) > 0 { // it may have other defaults than those below it
+	if !t.target.plain && len(w.MissingColumns()) > 0 { // it may have other defaults than those below it
 		for _, part := range w.InRuns() {
 			one, err := t.insertRows(ctx, part)
 			if written = written.Plus(one); err != nil {
@@ -222,7 +222,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 	switch {
 	case insertion.forms != nil && insertion.isDirect() && t.target.copyable:
 		copied, err := copyFrom(ctx, t.tx, w.QuotedTable(), insertion)
-		return sqltool.Affected(copied), err
+		return sqltool.AffectedResult(copied), err
 	case insertion.forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
 		return copyBeside(ctx, t.tx, insertion)
 	}
@@ -289,18 +289,18 @@ func (t *tableTx) LacksSchema(ctx context.Context, w *sqltool.TableWrite) (lacks
 	return lacks, err
 }
 
-// Alone is an error of a write that shares its table with others: it is made again alone.
-func (t *tableTx) Alone() error {
+// RequireAlone is an error of a write that shares its table with others: it is made again alone.
+func (t *tableTx) RequireAlone() error {
 	if t.alone {
 		return nil
 	}
 	return sqltool.ErrShared
 }
 
-// Change changes the schema of a table. Other transactions that change a table of that name
+// ChangeSchema changes the schema of a table. Other transactions that change a table of that name
 // wait until this one has ended.
-func (t *tableTx) Change(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
-	if err := t.Alone(); err != nil {
+func (t *tableTx) ChangeSchema(ctx context.Context, w *sqltool.TableWrite, change func() error) error {
+	if err := t.RequireAlone(); err != nil {
 		return err
 	}
 	t.tables, t.changing = nil, true
@@ -331,8 +331,8 @@ func (t *tableTx) waitShortly(ctx context.Context, part func() error) error {
 	return err
 }
 
-// Misfits finds out by the database's own reading of values.
-func (t *tableTx) Misfits(ctx context.Context, w *sqltool.TableWrite, column sqltool.Column, values []any) ([]int, error) {
+// FindMisfits finds out by the database's own reading of values.
+func (t *tableTx) FindMisfits(ctx context.Context, w *sqltool.TableWrite, column sqltool.Column, values []any) ([]int, error) {
 	rows := lists.Map(values, func(value any) any { return map[string]any{column.Name: value} })
 	encoded, err := expression.Encode(rows)
 	if err != nil {
@@ -352,11 +352,11 @@ func (t *tableTx) Misfits(ctx context.Context, w *sqltool.TableWrite, column sql
 		return []int{0}, nil
 	}
 	half := len(values) / 2
-	first, err := t.Misfits(ctx, w, column, values[:half])
+	first, err := t.FindMisfits(ctx, w, column, values[:half])
 	if err != nil {
 		return nil, err
 	}
-	second, err := t.Misfits(ctx, w, column, values[half:])
+	second, err := t.FindMisfits(ctx, w, column, values[half:])
 	for i := range second {
 		second[i] += half
 	}
@@ -370,8 +370,8 @@ func refusesValue(err error) bool {
 	return errors.As(err, &pg) && (strings.HasPrefix(pg.Code, "22") || strings.HasPrefix(pg.Code, "23"))
 }
 
-// Try makes a part of the transaction.
-func (t *tableTx) Try(ctx context.Context, part func() error) error {
+// TryPart makes a part of the transaction.
+func (t *tableTx) TryPart(ctx context.Context, part func() error) error {
 	err := pgx.BeginFunc(ctx, t.tx, func(pgx.Tx) error { return part() })
 	if err != nil {
 		t.tables = nil // it may have changed one
@@ -379,8 +379,8 @@ func (t *tableTx) Try(ctx context.Context, part func() error) error {
 	return err
 }
 
-// Immediate has deferred constraints checked with each statement.
-func (t *tableTx) Immediate(ctx context.Context) error {
+// CheckConstraintsNow has deferred constraints checked with each statement.
+func (t *tableTx) CheckConstraintsNow(ctx context.Context) error {
 	_, err := t.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE")
 	return err
 }
@@ -389,8 +389,8 @@ func (t *tableTx) Immediate(ctx context.Context) error {
 // views with a check, and errors that functions raise; and a row too large for an index.
 var refusedStates = []string{"22", "23", "44", "P0001", "54000"}
 
-// Refused is why the server refuses rows, or why they cannot be sent to it.
-func (t *tableTx) Refused(w *sqltool.TableWrite, err error) *sqltool.RowRefusal {
+// RefusalOf is why the server refuses rows, or why they cannot be sent to it.
+func (t *tableTx) RefusalOf(w *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		pg     *pgconn.PgError
 		own    *tool.Error
@@ -430,11 +430,11 @@ func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 		return converted
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		own.Message = w.Doing() + placeOf(w, err, pg).placeText(w) + own.Message
+		own.Message = w.DescribeAction() + placeOf(w, err, pg).placeText(w) + own.Message
 		if pg.Detail != "" {
 			own.Message += "; " + pg.Detail
 		}
-		if w.Staged() {
+		if w.IsStaged() {
 			own.Message = w.InWordsOfTarget(own.Message)
 			if pg.Code == "42501" { // insufficient_privilege
 				own.Message += "; rows that are published together are staged in a table of their own: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
@@ -512,7 +512,7 @@ func (p errorPlace) placeText(w *sqltool.TableWrite) string {
 func placeOfError(w *sqltool.TableWrite, pg *pgconn.PgError) errorPlace {
 	if place := copyPlace.FindStringSubmatch(pg.Where); place != nil {
 		if line, err := strconv.Atoi(place[1]); err == nil && line > 0 && line <= len(w.Rows) {
-			return errorPlace{row: w.Number(line - 1), column: copiedColumn(w, pg, line-1, place[2])}
+			return errorPlace{row: w.OriginalNumber(line - 1), column: copiedColumn(w, pg, line-1, place[2])}
 		}
 	}
 	if place := placeOfKey(w, pg); place.row > 0 {
@@ -520,7 +520,7 @@ func placeOfError(w *sqltool.TableWrite, pg *pgconn.PgError) errorPlace {
 	}
 	for i := range w.Rows {
 		if column := columnOfError(w, pg, i); column != "" {
-			return errorPlace{row: w.Number(i), column: column}
+			return errorPlace{row: w.OriginalNumber(i), column: column}
 		}
 	}
 	return errorPlace{column: pg.ColumnName}
@@ -550,7 +550,7 @@ func placeOfKey(w *sqltool.TableWrite, pg *pgconn.PgError) (place errorPlace) {
 		if !same {
 			continue
 		}
-		place.row = w.Number(i)
+		place.row = w.OriginalNumber(i)
 		if len(columns) == 1 {
 			place.column = strings.Trim(columns[0], `"`)
 		}

@@ -23,9 +23,9 @@ func TestPostgresSaysWhatTriggersKeepOut(t *testing.T) {
 		for i := range list {
 			list[i] = map[string]any{"id": from + i, "v": "x"}
 		}
-		write := pg.Rows(fields{"table": table, "mode": mode, "key": "id"}, list)
+		write := pg.TableInput(fields{"table": table, "mode": mode, "key": "id"}, list)
 		write.OperationKey = fmt.Sprint(table, mode, from, rows)
-		result, err := pg.Call(t, write)
+		result, err := pg.MakeAttempt(t, write)
 		require.NoError(t, err)
 		return result.Meta
 	}
@@ -107,7 +107,7 @@ func TestPostgresCountsWhatColumnsCut(t *testing.T) {
 		{"short", "1 day 00:00:00.5", "1 day 00:00:00.5", 0},
 		{"short", "00:00:00.66", "00:00:00.7", 1},
 	} {
-		result, err := pg.Call(t, pg.Rows(fields{"table": "cut", "mode": "upsert", "key": "id"}, map[string]any{"id": 1, c.column: c.value}))
+		result, err := pg.MakeAttempt(t, pg.TableInput(fields{"table": "cut", "mode": "upsert", "key": "id"}, map[string]any{"id": 1, c.column: c.value}))
 		require.NoError(t, err, "%+v", c)
 		require.Equal(t, c.read, db.Query(t, "SELECT "+c.column+"::text AS v FROM cut WHERE id = 1")[0]["v"], "%+v", c)
 		cut := 0
@@ -117,6 +117,6 @@ func TestPostgresCountsWhatColumnsCut(t *testing.T) {
 		require.Equal(t, c.count, cut, "%+v", c)
 	}
 	for _, value := range []any{5, 1.5, "90", " 90 ", "007"} {
-		require.Contains(t, pg.Fail(t, pg.Rows(fields{"table": "cut"}, map[string]any{"id": 2, "span": value})).Message, "has no unit", "%v", value)
+		require.Contains(t, pg.FailingCall(t, pg.TableInput(fields{"table": "cut"}, map[string]any{"id": 2, "span": value})).Message, "has no unit", "%v", value)
 	}
 }

@@ -21,7 +21,7 @@ func parameterText(value any, isArray bool, element uint32) ([]byte, error) {
 	case nil:
 		return nil, nil
 	case sqltool.Bytes:
-		return []byte(v.Hex()), nil
+		return []byte(v.PostgresHex()), nil
 	case string:
 		return []byte(v), nil
 	case []any:
@@ -46,7 +46,7 @@ func arrayLiteral(list []any, jsonElements bool) string {
 		data, isBytes := item.(sqltool.Bytes)
 		switch {
 		case isBytes:
-			parts[i] = `"\` + data.Hex() + `"`
+			parts[i] = `"\` + data.PostgresHex() + `"`
 		case item == nil:
 			parts[i] = "NULL"
 		case isList && !jsonElements:

@@ -42,7 +42,7 @@ func TestCodeThatDoesNotCompile(t *testing.T) {
 
 	for name, catalogue := range map[string]*activities.Catalogue{
 		"a worker that runs code":        activities.NewCatalogue(activities.Resources{AllowPython: true}),
-		"those who only check playbooks": activities.Default(),
+		"those who only check playbooks": activities.DefaultCatalogue(),
 	} {
 		_, found := check.Validate(file, catalogue, check.Options{})
 		require.Len(t, found, 2, name)

@@ -102,7 +102,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 // idempotent as the code; operation_key in args helps it.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	if in.Args == nil {
-		return t.runCode(ctx, in, map[string]any{"result": tool.Written(in)})
+		return t.runCode(ctx, in, map[string]any{"result": tool.SinkData(in)})
 	}
 	return t.runCode(ctx, in, in.Args.Data)
 }

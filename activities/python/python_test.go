@@ -130,7 +130,7 @@ func TestPythonThatCannotBeCalled(t *testing.T) {
 func TestPythonIsOffByDefault(t *testing.T) {
 	t.Parallel()
 
-	_, err := tooltest.Call(t, activities.Default(), "python", "python", pythonInput("def main(): return 1", nil)(t))
+	_, err := tooltest.Call(t, activities.DefaultCatalogue(), "python", "python", pythonInput("def main(): return 1", nil)(t))
 	object := tooltest.ErrorObject(t, err)
 
 	require.EqualValues(t, "tool", object.Kind)

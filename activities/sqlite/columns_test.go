@@ -21,16 +21,16 @@ func TestSQLiteKnowsTheColumnsThatThereAre(t *testing.T) {
 	catalogue := activities.NewCatalogue(activities.Resources{Directory: directory})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 	lite := tooltest.SQL{Catalogue: catalogue, Name: "sqlite", Auth: "sqlite:columns.db"}
-	lite.Run(t, "CREATE TABLE r (id INTEGER PRIMARY KEY, word TEXT)", nil)
+	lite.RunStatement(t, "CREATE TABLE r (id INTEGER PRIMARY KEY, word TEXT)", nil)
 	other, err := sql.Open("sqlite", filepath.Join(directory, "columns.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
 	writes := 0
 	write := func(rows ...any) error {
-		in := lite.Rows(map[string]any{"table": "r", "schema_contract": "evolve"}, rows)
+		in := lite.TableInput(map[string]any{"table": "r", "schema_contract": "evolve"}, rows)
 		writes++
 		in.OperationKey = strconv.Itoa(writes)
-		_, err := lite.Call(t, in)
+		_, err := lite.MakeAttempt(t, in)
 		return err
 	}
 
@@ -50,5 +50,5 @@ func TestSQLiteKnowsTheColumnsThatThereAre(t *testing.T) {
 	require.Equal(t, []any{
 		map[string]any{"id": 3, "word": nil, "extra": "c", "other": nil, "more": nil},
 		map[string]any{"id": 4, "word": nil, "extra": nil, "other": nil, "more": 1},
-	}, lite.Run(t, "SELECT * FROM r WHERE id > 2 ORDER BY id", nil))
+	}, lite.RunStatement(t, "SELECT * FROM r WHERE id > 2 ORDER BY id", nil))
 }

@@ -45,7 +45,7 @@ func movingLite(t *testing.T) (tooltest.SQL, string) {
 
 	lite, directory := liteTool(t)
 	lite.Auth = "sqlite:data.db"
-	lite.Run(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
+	lite.RunStatement(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
 	require.NoError(t, insertID(t, lite, 1))
 
 	path := filepath.Join(directory, "data.db")
@@ -76,9 +76,9 @@ func TestSQLiteTriesALockedFileAgain(t *testing.T) {
 func insertID(t *testing.T, lite tooltest.SQL, id int) error {
 	t.Helper()
 
-	in := lite.Rows(map[string]any{"table": "t"}, map[string]any{"id": id})
+	in := lite.TableInput(map[string]any{"table": "t"}, map[string]any{"id": id})
 	in.OperationKey = "op-" + string(rune('a'+id%26))
-	_, err := lite.Call(t, in)
+	_, err := lite.MakeAttempt(t, in)
 	return err
 }
 
@@ -108,10 +108,10 @@ func TestSQLiteFileThatWasRemoved(t *testing.T) {
 				require.NoError(t, os.Remove(path+suffix))
 			}
 
-			require.Contains(t, lite.Fail(t, lite.Rows(map[string]any{"table": "t"}, map[string]any{"id": 2})).Message, "does not exist")
-			lite.Run(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
+			require.Contains(t, lite.FailingCall(t, lite.TableInput(map[string]any{"table": "t"}, map[string]any{"id": 2})).Message, "does not exist")
+			lite.RunStatement(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
 			require.NoError(t, insertID(t, lite, 1))
-			require.Equal(t, tooltest.Affected(1), lite.Run(t, "INSERT INTO t VALUES (2)", nil))
+			require.Equal(t, tooltest.AffectedResult(1), lite.RunStatement(t, "INSERT INTO t VALUES (2)", nil))
 			require.Equal(t, "1 2", stored(t, path))
 		})
 	}
@@ -123,7 +123,7 @@ func TestSQLiteFileThatWasRenamed(t *testing.T) {
 
 	lite, path := movingLite(t)
 	require.NoError(t, os.Rename(path, path+".old"))
-	lite.Run(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
+	lite.RunStatement(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
 	require.NoError(t, insertID(t, lite, 2))
 	require.Equal(t, "1", stored(t, path+".old"))
 	require.Equal(t, "2", stored(t, path))
@@ -140,7 +140,7 @@ func TestSQLiteLinkToAnotherFile(t *testing.T) {
 	for i, name := range []string{"a.db", "b.db"} {
 		_ = os.Remove(link)
 		require.NoError(t, os.Symlink(name, link))
-		lite.Run(t, "CREATE TABLE t (id)", nil)
+		lite.RunStatement(t, "CREATE TABLE t (id)", nil)
 		require.NoError(t, insertID(t, lite, i))
 	}
 
@@ -153,10 +153,10 @@ func TestSQLiteFolderThatWasRemoved(t *testing.T) {
 
 	lite, directory := liteTool(t)
 	lite.Auth = "sqlite:deep/er/data.db"
-	lite.Run(t, "CREATE TABLE t (id)", nil)
+	lite.RunStatement(t, "CREATE TABLE t (id)", nil)
 	require.NoError(t, os.RemoveAll(filepath.Join(directory, "deep")))
-	lite.Run(t, "CREATE TABLE t (id)", nil)
-	lite.Run(t, "INSERT INTO t VALUES (2)", nil)
+	lite.RunStatement(t, "CREATE TABLE t (id)", nil)
+	lite.RunStatement(t, "INSERT INTO t VALUES (2)", nil)
 	require.Equal(t, "2", stored(t, filepath.Join(directory, "deep/er/data.db")))
 }
 
@@ -181,7 +181,7 @@ func TestSQLiteFileThatWasReplaced(t *testing.T) {
 			otherDatabase(t, path+".new")
 			require.NoError(t, os.Rename(path+".new", path))
 
-			require.Equal(t, []any{map[string]any{"id": 100}}, lite.Run(t, "SELECT id FROM t", nil), "reads follow too")
+			require.Equal(t, []any{map[string]any{"id": 100}}, lite.RunStatement(t, "SELECT id FROM t", nil), "reads follow too")
 			require.NoError(t, insertID(t, lite, 3))
 			require.NoError(t, insertID(t, second, 4))
 			require.NoError(t, insertID(t, lite, 5))
@@ -234,12 +234,12 @@ func TestSQLiteFileThatMovesDuringAWrite(t *testing.T) {
 
 	insert := map[string]func(*testing.T, tooltest.SQL) interpreter.ToolInput{
 		"rows": func(_ *testing.T, lite tooltest.SQL) interpreter.ToolInput {
-			in := lite.Rows(map[string]any{"table": "t"}, map[string]any{"id": 7})
+			in := lite.TableInput(map[string]any{"table": "t"}, map[string]any{"id": 7})
 			in.OperationKey = "op"
 			return in
 		},
 		"statement": func(t *testing.T, lite tooltest.SQL) interpreter.ToolInput {
-			return lite.Input(t, "INSERT INTO t VALUES (7)", nil)
+			return lite.StatementInput(t, "INSERT INTO t VALUES (7)", nil)
 		},
 	}
 	for what, input := range insert {
@@ -249,13 +249,13 @@ func TestSQLiteFileThatMovesDuringAWrite(t *testing.T) {
 				t.Parallel()
 
 				lite, path := movingLite(t)
-				lite.Run(t, "CREATE TRIGGER waits BEFORE INSERT ON t BEGIN SELECT pause('"+name+"'); END", nil)
+				lite.RunStatement(t, "CREATE TRIGGER waits BEFORE INSERT ON t BEGIN SELECT pause('"+name+"'); END", nil)
 
 				reached, resume := newPause(t, name)
 				failed := make(chan error, 1)
 
 				go func() {
-					_, err := lite.Call(t, input(t, lite))
+					_, err := lite.MakeAttempt(t, input(t, lite))
 					failed <- err
 				}()
 
@@ -276,10 +276,10 @@ func TestSQLiteFileThatMovesDuringAWrite(t *testing.T) {
 				require.False(t, object.Final)
 
 				if !replaced {
-					lite.Run(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
+					lite.RunStatement(t, "CREATE TABLE t (id INTEGER PRIMARY KEY)", nil)
 				}
 
-				_, err := lite.Call(t, input(t, lite))
+				_, err := lite.MakeAttempt(t, input(t, lite))
 				require.NoError(t, err)
 				require.Equal(t, map[bool]string{false: "7", true: "7 100"}[replaced], stored(t, path))
 			})
@@ -340,7 +340,7 @@ func TestSQLiteFileThatIsStillRead(t *testing.T) {
 	read := make(chan error, 1)
 
 	go func() {
-		_, err := lite.Call(t, lite.Input(t, "SELECT id, pause('reader') AS p FROM t", nil))
+		_, err := lite.MakeAttempt(t, lite.StatementInput(t, "SELECT id, pause('reader') AS p FROM t", nil))
 		read <- err
 	}()
 
@@ -348,13 +348,13 @@ func TestSQLiteFileThatIsStillRead(t *testing.T) {
 	require.NoError(t, insertID(t, lite, 2))
 	require.NoError(t, os.Rename(path, path+".old"))
 
-	in := lite.Input(t, "CREATE TABLE t (id)", nil)
+	in := lite.StatementInput(t, "CREATE TABLE t (id)", nil)
 	in.TimeoutSeconds = 0.3
-	require.Equal(t, interpreter.KindTimeout, lite.Fail(t, in).Kind)
+	require.Equal(t, interpreter.KindTimeout, lite.FailingCall(t, in).Kind)
 
 	resume()
 	require.NoError(t, testenv.Receive(t, read, "the end of the reader"))
-	lite.Run(t, "CREATE TABLE t (id)", nil)
+	lite.RunStatement(t, "CREATE TABLE t (id)", nil)
 	require.Equal(t, "1 2", stored(t, path+".old"))
 	require.Empty(t, stored(t, path))
 }

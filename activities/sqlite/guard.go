@@ -80,8 +80,8 @@ const (
 	beginReading = "BEGIN"
 )
 
-// transact runs do in a transaction, which is committed if do says so.
-func (c *guardedConn) transact(ctx context.Context, begin string, do func() (commit bool, err error)) error {
+// runTransaction runs do in a transaction, which is committed if do says so.
+func (c *guardedConn) runTransaction(ctx context.Context, begin string, do func() (commit bool, err error)) error {
 	c.inTransaction = true // whatever is said of a beginning that is interrupted
 	defer c.rollBack()
 	if _, err := c.execStatement(ctx, begin); err != nil {

@@ -19,7 +19,7 @@ func TestSQLiteStaysInItsFile(t *testing.T) {
 	t.Parallel()
 
 	lite, directory := liteTool(t)
-	lite.Run(t, "CREATE TABLE kept (a)", nil)
+	lite.RunStatement(t, "CREATE TABLE kept (a)", nil)
 
 	before, err := os.ReadDir(directory)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestSQLiteStaysInItsFile(t *testing.T) {
 		"UPDATE sqlite_dbpage SET data = zeroblob(4096)":         "read-only",
 		"CREATE VIEW v AS SELECT 1; ATTACH '" + other + "' AS x": "a second statement",
 	} {
-		object := lite.Fail(t, lite.Raw(statement))
+		object := lite.FailingCall(t, lite.RawInput(statement))
 		require.Equal(t, interpreter.ClassFinal, object.Class, statement)
 		require.Contains(t, object.Message, says, statement)
 	}
@@ -58,14 +58,14 @@ func TestSQLiteStaysInItsFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, after, len(before))
 
-	require.Equal(t, tooltest.Affected(0), lite.Run(t, "VACUUM;", nil))
-	require.Equal(t, tooltest.Affected(0), lite.Run(t, "vacuum main", nil))
-	require.Equal(t, tooltest.Affected(0), lite.Run(t, "REINDEX", nil))
-	require.Equal(t, tooltest.Affected(0), lite.Run(t, "ANALYZE", nil))
-	lite.Run(t, "PRAGMA optimize", nil)
-	require.Equal(t, []any{map[string]any{"journal_mode": "wal"}}, lite.Run(t, "PRAGMA journal_mode", nil))
-	lite.Run(t, "CREATE VIRTUAL TABLE words USING fts5(text)", nil)
-	require.Equal(t, tooltest.Affected(1), lite.Run(t, "INSERT INTO words VALUES ('hello')", nil))
+	require.Equal(t, tooltest.AffectedResult(0), lite.RunStatement(t, "VACUUM;", nil))
+	require.Equal(t, tooltest.AffectedResult(0), lite.RunStatement(t, "vacuum main", nil))
+	require.Equal(t, tooltest.AffectedResult(0), lite.RunStatement(t, "REINDEX", nil))
+	require.Equal(t, tooltest.AffectedResult(0), lite.RunStatement(t, "ANALYZE", nil))
+	lite.RunStatement(t, "PRAGMA optimize", nil)
+	require.Equal(t, []any{map[string]any{"journal_mode": "wal"}}, lite.RunStatement(t, "PRAGMA journal_mode", nil))
+	lite.RunStatement(t, "CREATE VIRTUAL TABLE words USING fts5(text)", nil)
+	require.Equal(t, tooltest.AffectedResult(1), lite.RunStatement(t, "INSERT INTO words VALUES ('hello')", nil))
 }
 
 // TestSQLiteForgetsTheSession: nothing that a connection holds reaches the next
@@ -80,11 +80,11 @@ func TestSQLiteForgetsTheSession(t *testing.T) {
 		"CREATE VIRTUAL TABLE temp.secret USING fts5(a)", "CREATE TEMP VIEW secret AS SELECT 1", "PRAGMA foreign_keys = 1",
 		"\ufeffPRAGMA query_only(1)", "PRAGMA case_sensitive_like = 1",
 	} {
-		_, err := lite.Call(t, lite.Raw(statement))
+		_, err := lite.MakeAttempt(t, lite.RawInput(statement))
 		require.NoError(t, err, statement)
 
 		for range 5 {
-			require.Equal(t, []any{map[string]any{"temporary": 0, "keys": 0, "reads": 0, "alike": 1}}, lite.Run(t,
+			require.Equal(t, []any{map[string]any{"temporary": 0, "keys": 0, "reads": 0, "alike": 1}}, lite.RunStatement(t,
 				"SELECT (SELECT count(*) FROM sqlite_temp_master) AS temporary, (SELECT foreign_keys FROM pragma_foreign_keys) AS keys, "+
 					"(SELECT query_only FROM pragma_query_only) AS reads, 'a' LIKE 'A' AS alike", nil), statement)
 		}
@@ -110,7 +110,7 @@ func TestSQLiteTakesItsOwnConnectionsOnly(t *testing.T) {
 			}
 
 			database := tooltest.SQL{Catalogue: catalogue, Name: tool, Auth: name}
-			object := database.Fail(t, database.Raw("SELECT 1"))
+			object := database.FailingCall(t, database.RawInput("SELECT 1"))
 			require.True(t, object.Final, name)
 			require.Contains(t, object.Message, `connection "`+name+`" is not a`, name)
 			require.NotContains(t, object.Message, "sesame", name)
@@ -140,14 +140,14 @@ func TestSQLiteDoesNotFollowLinksOut(t *testing.T) {
 
 	for _, path := range []string{"link.db", "dangling.db", "folder/x.db", "folder/new/x.db", "logged.db", "up.db"} {
 		for _, field := range []bool{true, false} {
-			in := lite.Raw("CREATE TABLE t (a)")
+			in := lite.RawInput("CREATE TABLE t (a)")
 			in.Auth = "sqlite:" + path
 
 			if field {
 				in.Auth, in.Fields["path"] = "", *tooltest.Value(path)
 			}
 
-			object := lite.Fail(t, in)
+			object := lite.FailingCall(t, in)
 			require.Contains(t, object.Message, "symbolic link", path)
 		}
 	}
@@ -157,9 +157,9 @@ func TestSQLiteDoesNotFollowLinksOut(t *testing.T) {
 	require.Len(t, left, 1)
 	require.NoFileExists(t, filepath.Join(filepath.Dir(directory), "up.db"))
 
-	in := lite.Raw("CREATE TABLE t (a)")
+	in := lite.RawInput("CREATE TABLE t (a)")
 	in.Auth = "sqlite:within.db"
-	_, err = lite.Call(t, in)
+	_, err = lite.MakeAttempt(t, in)
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(directory, "inside.db"))
 }
@@ -180,9 +180,9 @@ func TestSQLiteValuesAreBounded(t *testing.T) {
 		wide: "makes a value that is too large",
 		"SELECT NULL AS a FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)": "is larger than 1048576 bytes after",
 	} {
-		in := lite.Raw(statement)
+		in := lite.RawInput(statement)
 		in.Step = "big"
-		object := lite.Fail(t, in)
+		object := lite.FailingCall(t, in)
 		require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind, object.Message)
 		require.Contains(t, object.Message, `step "big": `)
 		require.Contains(t, object.Message, says)
@@ -190,8 +190,8 @@ func TestSQLiteValuesAreBounded(t *testing.T) {
 
 	// What a statement is given may be larger, and written.
 	long := strings.Repeat("x", 3<<20)
-	lite.Run(t, "CREATE TABLE texts (a, b)", nil)
-	require.Equal(t, tooltest.Affected(1), lite.Run(t, "INSERT INTO texts VALUES ({{ x }}, 'n {{ x }}')", map[string]any{"x": long}))
+	lite.RunStatement(t, "CREATE TABLE texts (a, b)", nil)
+	require.Equal(t, tooltest.AffectedResult(1), lite.RunStatement(t, "INSERT INTO texts VALUES ({{ x }}, 'n {{ x }}')", map[string]any{"x": long}))
 	require.Equal(t, []any{map[string]any{"a": "xx", "n": 3<<20 + 2}},
-		lite.Run(t, "SELECT substr({{ x }}, 1, 2) AS a, (SELECT length(b) FROM texts) AS n", map[string]any{"x": long}))
+		lite.RunStatement(t, "SELECT substr({{ x }}, 1, 2) AS a, (SELECT length(b) FROM texts) AS n", map[string]any{"x": long}))
 }

@@ -27,7 +27,7 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 	lite, directory := liteTool(t)
 	limit := sqlite.HeapLimit()
 
-	object := lite.Fail(t, lite.Raw(hungry(900)))
+	object := lite.FailingCall(t, lite.RawInput(hungry(900)))
 	require.Equal(t, interpreter.KindPayloadTooLarge, object.Kind)
 	require.Equal(t, interpreter.ClassFinal, object.Class)
 	require.True(t, object.Final)
@@ -43,17 +43,17 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 
 	// The connection and the file are as good as before, and a hungry write left
 	// nothing.
-	require.Equal(t, []any{map[string]any{"n": 1_000_000}}, lite.Run(t, hungry(20), nil))
-	lite.Run(t, "CREATE TABLE kept (a)", nil)
+	require.Equal(t, []any{map[string]any{"n": 1_000_000}}, lite.RunStatement(t, hungry(20), nil))
+	lite.RunStatement(t, "CREATE TABLE kept (a)", nil)
 
-	in := lite.Raw("INSERT INTO kept VALUES (1), ((" + hungry(900) + "))")
-	require.Equal(t, "SQLITE_NOMEM", lite.Fail(t, in).Type)
-	require.Equal(t, []any{map[string]any{"n": 0}}, lite.Run(t, "SELECT count(*) AS n FROM kept", nil))
+	in := lite.RawInput("INSERT INTO kept VALUES (1), ((" + hungry(900) + "))")
+	require.Equal(t, "SQLITE_NOMEM", lite.FailingCall(t, in).Type)
+	require.Equal(t, []any{map[string]any{"n": 0}}, lite.RunStatement(t, "SELECT count(*) AS n FROM kept", nil))
 
 	// While another attempt is at SQLite, it may have what is missing.
 	other := lite
 	other.Auth = "sqlite:locked.db"
-	other.Run(t, "CREATE TABLE t (a)", nil)
+	other.RunStatement(t, "CREATE TABLE t (a)", nil)
 
 	locked, err := sql.Open("sqlite", "file:"+filepath.Join(directory, "locked.db")+"?_txlock=immediate")
 	require.NoError(t, err)
@@ -68,12 +68,12 @@ func TestSQLiteMemoryIsBounded(t *testing.T) {
 	go func() {
 		defer close(waited)
 
-		_, _ = other.Call(t, other.Raw("INSERT INTO t VALUES (1)")) // in time for the lock, or not
+		_, _ = other.MakeAttempt(t, other.RawInput("INSERT INTO t VALUES (1)")) // in time for the lock, or not
 	}()
 
 	require.Eventually(t, func() bool { return sqlite.HeapUsers() == 1 }, testenv.Within(10*time.Second), time.Millisecond)
 
-	object = lite.Fail(t, lite.Raw(hungry(900)))
+	object = lite.FailingCall(t, lite.RawInput(hungry(900)))
 	require.NoError(t, tx.Rollback())
 	testenv.Receive(t, waited, "the end of the write")
 

@@ -23,13 +23,13 @@ const (
 	maxParameters = 32_000
 )
 
-// Insert writes rows.
-func (t tableTx) Insert(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
+// InsertRows writes rows.
+func (t tableTx) InsertRows(ctx context.Context, w *sqltool.TableWrite) (sqltool.WriteResult, error) {
 	written, err := t.insertRows(ctx, w)
 	if err != nil {
 		return sqltool.WriteResult{}, err
 	}
-	return sqltool.Affected(written).OfRows(w), nil
+	return sqltool.AffectedResult(written).OfRows(w), nil
 }
 
 func (t tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written int64, err error) {
@@ -39,7 +39,7 @@ func (t tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (written
 	if err := w.RefuseNoBytes(); err != nil {
 		return 0, err
 	}
-	i := &inserter{TableWrite: w, conn: t.conn, absent: w.Absent(), types: make([]string, len(w.Columns)), statements: map[int]string{}}
+	i := &inserter{TableWrite: w, conn: t.conn, absent: w.AbsentColumns(), types: make([]string, len(w.Columns)), statements: map[int]string{}}
 	i.names, i.row = columnsAndValues(w, i.absent)
 	for at, column := range w.Columns {
 		i.types[at] = w.TypeOf(column)
@@ -108,9 +108,9 @@ func (i *inserter) insertRange(ctx context.Context, first, end int) (written int
 	case err == nil:
 		return written, nil
 	case end-first == 1:
-		return 0, fmt.Errorf("%s: %w", i.RowText(i.Number(first)), err)
+		return 0, fmt.Errorf("%s: %w", i.RowText(i.OriginalNumber(first)), err)
 	}
-	return 0, fmt.Errorf("%s: %w", i.RowsText(i.Number(first), i.Number(end-1)), err)
+	return 0, fmt.Errorf("%s: %w", i.RowsText(i.OriginalNumber(first), i.OriginalNumber(end-1)), err)
 }
 
 // insertEach writes the rows from first up to end one by one.
@@ -121,7 +121,7 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 			return 0, err
 		}
 		if n == 0 && i.ReportsRows() {
-			i.SkipRow(i.Number(at))
+			i.SkipRow(i.OriginalNumber(at))
 		}
 		written += n
 	}
@@ -135,7 +135,7 @@ func (i *inserter) insertStatement(rows int) string {
 		if i.names != "" {
 			values = " (" + i.names + ") VALUES " + strings.Repeat(i.row+", ", rows-1) + i.row
 		}
-		i.statements[rows] = "INSERT INTO " + i.QuotedTable() + values + i.Conflict(sqltool.HasAll)
+		i.statements[rows] = "INSERT INTO " + i.QuotedTable() + values + i.ConflictClause(sqltool.HasAll)
 	}
 	return i.statements[rows]
 }
@@ -163,7 +163,7 @@ func (i *inserter) rowValues(first, end int) (values []any, size int, _ error) {
 			if sqltool.RoundsDeclared(i.types[c], row[column]) {
 				return nil, 0, &roundedError{column: column, error: tool.Errorf(
 					"%s, column %q: SQLite would round the number %s in a column of type %s; declare it as text",
-					i.RowText(i.Number(first+at)), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
+					i.RowText(i.OriginalNumber(first+at)), column, tool.CutText(expression.Text(row[column]), 100), i.types[c])}
 			}
 			value := columnValue(row[column], i.types[c])
 			switch value := value.(type) {

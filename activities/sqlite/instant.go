@@ -20,7 +20,7 @@ func init() {
 	sqlite.MustRegisterDeterministicScalarFunction(instantFunction, 2, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 		text, isText := args[0].(string)
 		offset, isOffset := args[1].(int64)
-		if instant, ok := sqltool.Instant(text, int(offset)); isText && isOffset && ok {
+		if instant, ok := sqltool.SortableInstant(text, int(offset)); isText && isOffset && ok {
 			return instant, nil
 		}
 		return nil, nil

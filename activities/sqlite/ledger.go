@@ -29,7 +29,7 @@ func (l *ledger) enterWrite(ctx context.Context, w *sqltool.TableWrite) (result 
 	if before == nil || err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
-	if err := w.Check(*before); err != nil {
+	if err := w.CheckWrittenBefore(*before); err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
 	return w.WrittenBefore(before.Rows), true, nil
@@ -104,8 +104,8 @@ func (f *database) sweepNotes(ctx context.Context) error {
 	})
 }
 
-// Recall gives the notes of a call. A file that is not there has none, and is not made.
-func (t *Tool) Recall(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
+// RecallNotes gives the notes of a call. A file that is not there has none, and is not made.
+func (t *Tool) RecallNotes(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
 	path, err := t.filePath(ctx, in)
 	if err != nil || !fileExists(path) {
 		return nil, err
@@ -131,8 +131,8 @@ func recallNotes(ctx context.Context, conn *guardedConn, after *interpreter.Ledg
 	return notes, err
 }
 
-// Forget drops the notes of calls.
-func (t *Tool) Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
+// ForgetNotes drops the notes of calls.
+func (t *Tool) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error {
 	path, err := t.filePath(ctx, in)
 	if err != nil || !fileExists(path) {
 		return err

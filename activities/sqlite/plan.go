@@ -20,16 +20,16 @@ import (
 // readSettings open a connection that changes nothing, not even how the file keeps its log.
 const readSettings = "?mode=ro&_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=trusted_schema(0)&_defensive=1"
 
-// Plan predicts what a write would do to its table. The file is opened for reading and is not
+// PlanWrite predicts what a write would do to its table. The file is opened for reading and is not
 // created.
-func (t *Tool) Plan(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+func (t *Tool) PlanWrite(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	path, err := t.filePath(ctx, in)
 	if err != nil {
 		return plan, err
 	}
 	query := func(conn *guardedConn) (err error) {
 		table := &tableTx{stateTx: stateTx{conn}}
-		if plan, err = sqltool.Plan(ctx, table, in); err != nil {
+		if plan, err = sqltool.PlanWrite(ctx, table, in); err != nil {
 			return err
 		}
 		return plan.EachTable(func(plan interpreter.TablePlan) error { return table.checkUnique(ctx, plan) })
@@ -124,7 +124,7 @@ func (t *Tool) readAt(ctx context.Context, path, address string, do func(*guarde
 	defer func() { _ = open.closeFile() }()
 	return heap.useHeap(func() error {
 		return open.withConnection(ctx, sqltool.LargestValue(t.res), func(conn *guardedConn) error {
-			return conn.transact(ctx, beginReading, func() (bool, error) { return false, do(conn) })
+			return conn.runTransaction(ctx, beginReading, func() (bool, error) { return false, do(conn) })
 		})
 	})
 }

@@ -22,7 +22,7 @@ func TestPlanLeavesTheFileAlone(t *testing.T) {
 	catalogue := activities.NewCatalogue(activities.Resources{Directory: folder})
 	t.Cleanup(func() { _ = catalogue.Close() })
 	plan := func(path string) interpreter.TablePlan {
-		in := tooltest.Complete(interpreter.ToolInput{
+		in := tooltest.CompleteInput(interpreter.ToolInput{
 			Fields: tooltest.Fields(map[string]any{"table": "t", "schema_contract": "evolve", "path": path}),
 			Result: tooltest.Value([]any{map[string]any{"id": 1}}), Place: "sink",
 		}, "sqlite")

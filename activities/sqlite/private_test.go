@@ -35,12 +35,12 @@ func TestSQLitePrivate(t *testing.T) {
 			if field == "path" {
 				fields["path"], auth = path, ""
 			}
-			in := tooltest.Complete(interpreter.ToolInput{Step: "a", Fields: tooltest.Fields(fields), Auth: auth}, "sqlite")
+			in := tooltest.CompleteInput(interpreter.ToolInput{Step: "a", Fields: tooltest.Fields(fields), Auth: auth}, "sqlite")
 			_, err := tooltest.Call(t, c, "sqlite", "sqlite", in)
 			require.ErrorContains(t, err, "one of the worker's own files", "%s %s", field, path)
 		}
 	}
-	_, err := tooltest.Call(t, c, "sqlite", "sqlite", tooltest.Complete(interpreter.ToolInput{Step: "a", Fields: tooltest.Fields(map[string]any{"path": ".reprise/made/rows.db", "statement": "CREATE TABLE a (b)"})}, "sqlite"))
+	_, err := tooltest.Call(t, c, "sqlite", "sqlite", tooltest.CompleteInput(interpreter.ToolInput{Step: "a", Fields: tooltest.Fields(map[string]any{"path": ".reprise/made/rows.db", "statement": "CREATE TABLE a (b)"})}, "sqlite"))
 	require.NoError(t, err)
 	for name, mode := range map[string]os.FileMode{".reprise/made": 0o700, ".reprise/made/rows.db": 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))

@@ -29,7 +29,7 @@ var readOnly = map[string]bool{"select": true, "values": true, "explain": true}
 func (f *database) runQuery(ctx context.Context, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
 	var result interpreter.ToolResult
 	err := f.useConnection(ctx, !readOnly[query.Parsed.Verb()], func(conn *guardedConn) (err error) {
-		if err := tool.Begin(ctx); err != nil {
+		if err := tool.BeginAttempt(ctx); err != nil {
 			return err
 		}
 		conn.statement = true
@@ -64,7 +64,7 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatem
 
 // isVacuum reports whether the statement is only VACUUM.
 func isVacuum(s *sqltool.BoundStatement) bool {
-	words := strings.Fields(strings.ToLower(s.Parsed.SQL(nil, true, false).Text))
+	words := strings.Fields(strings.ToLower(s.Parsed.NumberParams(nil, true, false).Text))
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
@@ -95,7 +95,7 @@ func largestValue(s *sqltool.BoundStatement, limit int64, columns int) int64 {
 }
 
 func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (*sqltool.RowCollector, int, error) {
-	numbered := query.Parsed.SQL(query.Values, true, false)
+	numbered := query.Parsed.NumberParams(query.Values, true, false)
 	args := lists.Map(numbered.Order, func(index int) any { return typedParameter(query.Values[index]) })
 	result, err := boundQuery(ctx, conn, query, numbered.Text, args, limit)
 	if err != nil {
@@ -116,7 +116,7 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 		if err != nil {
 			return nil, 0, err
 		}
-		if err := rows.Add(ctx, row, size); err != nil {
+		if err := rows.AddRow(ctx, row, size); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -184,7 +184,7 @@ func typedParameter(value any) any {
 	case int:
 		return int64(v)
 	case json.Number:
-		if f, isFloat := expression.Float(v); isFloat {
+		if f, isFloat := expression.NearestFloat(v); isFloat {
 			return f
 		}
 		return v.String()

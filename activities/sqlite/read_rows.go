@@ -36,7 +36,7 @@ func (t *Tool) ReadRows(ctx context.Context, in interpreter.ToolInput, page *sql
 		}
 	}
 	err = t.databaseAt(path).useConnection(ctx, false, func(conn *guardedConn) error {
-		if err := tool.Begin(ctx); err != nil {
+		if err := tool.BeginAttempt(ctx); err != nil {
 			return err
 		}
 		conn.statement = true
@@ -59,7 +59,7 @@ type rowQuery struct {
 }
 
 func (r *rowQuery) run(ctx context.Context) error {
-	numbered := r.query.Parsed.SQL(r.query.Values, true, false)
+	numbered := r.query.Parsed.NumberParams(r.query.Values, true, false)
 	args := lists.Map(numbered.Order, func(index int) any { return typedParameter(r.query.Values[index]) })
 	if r.page != nil && r.page.After == nil {
 		before, after := r.page.WrapNulls()
@@ -121,7 +121,7 @@ func (r *rowQuery) read(ctx context.Context, result *sql.Rows) error {
 				return r.page.NullKey()
 			}
 			key = encodeKey(raw[0])
-			isPage, err := admitted.Admit(key, expression.Text(resultValue(raw[0], "")), raw[1] == int64(1))
+			isPage, err := admitted.AdmitRow(key, expression.Text(resultValue(raw[0], "")), raw[1] == int64(1))
 			if err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ func (r *rowQuery) read(ctx context.Context, result *sql.Rows) error {
 				continue
 			}
 		}
-		if err := rows.Add(ctx, row, size); err != nil {
+		if err := rows.AddRow(ctx, row, size); err != nil {
 			return err
 		}
 	}

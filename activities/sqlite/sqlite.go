@@ -127,7 +127,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	var result interpreter.ToolResult
 	if query == nil {
 		result, err = file.writeTable(ctx, write)
-		if err == nil && write.Note != nil && t.sweeper.Due(path) {
+		if err == nil && write.Note != nil && t.sweeper.IsDue(path) {
 			sqltool.LogSweep(ctx, t.res.Logger, in, file.sweepNotes(ctx))
 		}
 	} else {
@@ -137,7 +137,9 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 }
 
 // Prepare reads the rows of a write.
-func (t *Tool) Prepare(in interpreter.ToolInput) any { return sqltool.Prepare(in, statement.SQLite) }
+func (t *Tool) Prepare(in interpreter.ToolInput) any {
+	return sqltool.PrepareRows(in, statement.SQLite)
+}
 
 // Write is Run: a sink's rows arrive as its result.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

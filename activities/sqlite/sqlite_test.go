@@ -45,19 +45,19 @@ func TestSQLiteConforms(t *testing.T) {
 	t.Parallel()
 
 	lite, directory := liteTool(t)
-	lite.Run(t, "CREATE TABLE conform (id INTEGER PRIMARY KEY, name TEXT)", nil)
-	lite.Run(t, "INSERT INTO conform VALUES (1, 'a')", nil)
-	lite.Run(t, "CREATE TABLE sunk (id INTEGER)", nil)
-	lite.Run(t, "CREATE TABLE noted (id INTEGER)", nil)
-	lite.Run(t, "CREATE TABLE upserted (id INTEGER PRIMARY KEY)", nil)
+	lite.RunStatement(t, "CREATE TABLE conform (id INTEGER PRIMARY KEY, name TEXT)", nil)
+	lite.RunStatement(t, "INSERT INTO conform VALUES (1, 'a')", nil)
+	lite.RunStatement(t, "CREATE TABLE sunk (id INTEGER)", nil)
+	lite.RunStatement(t, "CREATE TABLE noted (id INTEGER)", nil)
+	lite.RunStatement(t, "CREATE TABLE upserted (id INTEGER PRIMARY KEY)", nil)
 	require.FileExists(t, filepath.Join(directory, "sub", "what?#%20.db"))
 
 	statement := func(source string) func(*testing.T) interpreter.ToolInput {
-		return func(t *testing.T) interpreter.ToolInput { return lite.Input(t, source, nil) }
+		return func(t *testing.T) interpreter.ToolInput { return lite.StatementInput(t, source, nil) }
 	}
 	at := func(auth, path string) func(*testing.T) interpreter.ToolInput {
 		return func(t *testing.T) interpreter.ToolInput {
-			in := lite.Input(t, "SELECT count(*) AS n FROM sqlite_master", nil)
+			in := lite.StatementInput(t, "SELECT count(*) AS n FROM sqlite_master", nil)
 			in.Auth = auth
 
 			if path != "" {
@@ -96,43 +96,43 @@ func TestSQLiteConforms(t *testing.T) {
 				Kind: interpreter.KindPayloadTooLarge, Class: final, Says: "page with LIMIT",
 			},
 			{Name: "no table", Input: func(*testing.T) interpreter.ToolInput {
-				return lite.Rows(map[string]any{"table": "nosuch"}, map[string]any{"a": 1})
+				return lite.TableInput(map[string]any{"table": "nosuch"}, map[string]any{"a": 1})
 			}, Kind: tool, Class: final, Says: `table "nosuch" does not exist`},
 			{Name: "no column", Input: func(*testing.T) interpreter.ToolInput {
-				return lite.Rows(map[string]any{"table": "conform"}, map[string]any{"nmae": 1})
+				return lite.TableInput(map[string]any{"table": "conform"}, map[string]any{"nmae": 1})
 			}, Kind: tool, Class: final, Says: `has no column "nmae": did you mean "name"?`},
 			{Name: "no unique index", Input: func(*testing.T) interpreter.ToolInput {
-				return lite.Rows(map[string]any{"table": "conform", "mode": "upsert", "key": "name"}, map[string]any{"name": 1})
+				return lite.TableInput(map[string]any{"table": "conform", "mode": "upsert", "key": "name"}, map[string]any{"name": 1})
 			}, Kind: tool, Class: final, Type: "SQLITE_ERROR", Says: `unique index on exactly ("name")`},
 		},
 		Write: &tooltest.WriteCase{
 			Input: func(*testing.T) interpreter.ToolInput {
-				return lite.Rows(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
+				return lite.TableInput(map[string]any{"table": "sunk"}, []any{map[string]any{"id": 1}})
 			},
 			Effect: func(t *testing.T, _ interpreter.ToolInput) any {
-				return lite.Run(t, "SELECT count(*) AS n FROM sunk", nil)
+				return lite.RunStatement(t, "SELECT count(*) AS n FROM sunk", nil)
 			},
 		},
 		Ledgers: []tooltest.LedgerCase{
 			{
 				Name: "insert", Upserts: false,
 				Input: func(*testing.T) interpreter.ToolInput {
-					return lite.Rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
+					return lite.TableInput(map[string]any{"table": "noted"}, []any{map[string]any{"id": 1}})
 				},
 				Other: func(*testing.T) interpreter.ToolInput {
-					return lite.Rows(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
+					return lite.TableInput(map[string]any{"table": "noted"}, []any{map[string]any{"id": 2}})
 				},
-				Effect: func(t *testing.T) any { return lite.Run(t, "SELECT * FROM noted ORDER BY id", nil) },
+				Effect: func(t *testing.T) any { return lite.RunStatement(t, "SELECT * FROM noted ORDER BY id", nil) },
 			},
 			{
 				Name: "upsert", Upserts: true,
 				Input: func(*testing.T) interpreter.ToolInput {
-					return lite.Rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
+					return lite.TableInput(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 1}})
 				},
 				Other: func(*testing.T) interpreter.ToolInput {
-					return lite.Rows(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
+					return lite.TableInput(map[string]any{"table": "upserted", "mode": "upsert", "key": "id"}, []any{map[string]any{"id": 2}})
 				},
-				Effect: func(t *testing.T) any { return lite.Run(t, "SELECT * FROM upserted ORDER BY id", nil) },
+				Effect: func(t *testing.T) any { return lite.RunStatement(t, "SELECT * FROM upserted ORDER BY id", nil) },
 			},
 		},
 	})
@@ -163,8 +163,8 @@ func TestSQLiteReadsParametersAsLiterals(t *testing.T) {
 		{"{{ x }} IS {{ y }}", "NULL IS NULL", map[string]any{"x": nil, "y": nil}},
 		{"(SELECT sum(value) FROM json_each({{ l }}))", "6", map[string]any{"l": []any{1, 2, 3}}},
 	} {
-		want := lite.Run(t, "SELECT v, typeof(v) AS type FROM (SELECT "+test.pasted+" AS v)", nil)
-		got := lite.Run(t, "SELECT v, typeof(v) AS type FROM (SELECT "+test.param+" AS v)", test.scope)
+		want := lite.RunStatement(t, "SELECT v, typeof(v) AS type FROM (SELECT "+test.pasted+" AS v)", nil)
+		got := lite.RunStatement(t, "SELECT v, typeof(v) AS type FROM (SELECT "+test.param+" AS v)", test.scope)
 		require.Equal(t, want, got, test.param)
 	}
 }
@@ -173,13 +173,13 @@ func TestSQLiteKeepsNastyTexts(t *testing.T) {
 	t.Parallel()
 
 	lite, _ := liteTool(t)
-	lite.Run(t, "CREATE TABLE nasty (id INTEGER, a TEXT, b TEXT)", nil)
+	lite.RunStatement(t, "CREATE TABLE nasty (id INTEGER, a TEXT, b TEXT)", nil)
 
 	for i, text := range tooltest.Nasty {
 		scope := map[string]any{"i": i, "x": text}
-		require.Equal(t, tooltest.Affected(1), lite.Run(t, "INSERT INTO nasty VALUES ({{ i }}, {{ x }}, '<{{ x }}>')", scope))
+		require.Equal(t, tooltest.AffectedResult(1), lite.RunStatement(t, "INSERT INTO nasty VALUES ({{ i }}, {{ x }}, '<{{ x }}>')", scope))
 		require.Equal(t, []any{map[string]any{"a": text, "b": "<" + text + ">"}},
-			lite.Run(t, "SELECT a, b FROM nasty WHERE id = {{ i }} AND a = '{{ x }}'", scope), "%q", text)
+			lite.RunStatement(t, "SELECT a, b FROM nasty WHERE id = {{ i }} AND a = '{{ x }}'", scope), "%q", text)
 	}
 }
 
@@ -187,23 +187,23 @@ func TestSQLiteResults(t *testing.T) {
 	t.Parallel()
 
 	lite, _ := liteTool(t)
-	require.Equal(t, tooltest.Affected(0), lite.Run(t, "CREATE TABLE r (i INTEGER PRIMARY KEY, d DATE, at DATETIME, b BLOB, yes BOOLEAN, x)", nil))
-	require.Equal(t, tooltest.Affected(1), lite.Run(t, "INSERT INTO r VALUES (9007199254740993, '2024-02-28', '2024-02-28 10:11:12', x'00ff', 1, 1e400)", nil))
-	require.Equal(t, tooltest.Affected(0), lite.Run(t, "CREATE INDEX ri ON r (d)", nil), "changes() still holds the insert")
+	require.Equal(t, tooltest.AffectedResult(0), lite.RunStatement(t, "CREATE TABLE r (i INTEGER PRIMARY KEY, d DATE, at DATETIME, b BLOB, yes BOOLEAN, x)", nil))
+	require.Equal(t, tooltest.AffectedResult(1), lite.RunStatement(t, "INSERT INTO r VALUES (9007199254740993, '2024-02-28', '2024-02-28 10:11:12', x'00ff', 1, 1e400)", nil))
+	require.Equal(t, tooltest.AffectedResult(0), lite.RunStatement(t, "CREATE INDEX ri ON r (d)", nil), "changes() still holds the insert")
 
 	row := map[string]any{"i": 9007199254740993, "d": "2024-02-28", "at": "2024-02-28T10:11:12Z", "b": "AP8=", "yes": 1, "x": "Infinity"}
-	require.Equal(t, []any{row}, lite.Run(t, "SELECT * FROM r", nil))
-	require.Equal(t, []any{}, lite.Run(t, "SELECT * FROM r WHERE false", nil))
-	require.Equal(t, []any{map[string]any{"i": 1}}, lite.Run(t, "INSERT INTO r (i) VALUES (1) RETURNING i", nil))
-	require.Equal(t, tooltest.Affected(2), lite.Run(t, "WITH x AS (SELECT 1) UPDATE r SET x = 2", nil))
-	require.Equal(t, tooltest.Affected(2), lite.Run(t, "DELETE FROM r", nil))
+	require.Equal(t, []any{row}, lite.RunStatement(t, "SELECT * FROM r", nil))
+	require.Equal(t, []any{}, lite.RunStatement(t, "SELECT * FROM r WHERE false", nil))
+	require.Equal(t, []any{map[string]any{"i": 1}}, lite.RunStatement(t, "INSERT INTO r (i) VALUES (1) RETURNING i", nil))
+	require.Equal(t, tooltest.AffectedResult(2), lite.RunStatement(t, "WITH x AS (SELECT 1) UPDATE r SET x = 2", nil))
+	require.Equal(t, tooltest.AffectedResult(2), lite.RunStatement(t, "DELETE FROM r", nil))
 }
 
 func TestSQLiteUpsert(t *testing.T) {
 	t.Parallel()
 
 	lite, _ := liteTool(t)
-	lite.Run(t, `CREATE TABLE "Odd table" (id INTEGER PRIMARY KEY, "select" TEXT, n NUMERIC)`, nil)
+	lite.RunStatement(t, `CREATE TABLE "Odd table" (id INTEGER PRIMARY KEY, "select" TEXT, n NUMERIC)`, nil)
 
 	fields := map[string]any{"table": `main."Odd table"`, "mode": "upsert", "key": "id"}
 	for want, rows := range []any{
@@ -212,16 +212,16 @@ func TestSQLiteUpsert(t *testing.T) {
 		[]any{map[string]any{"id": 1, "n": 1}, map[string]any{"id": 1, "select": map[string]any{"b": []any{1}}}, map[string]any{"id": 2, "select": "it's", "n": true}},
 		[]any{map[string]any{"id": 1, "n": 2.5}, map[string]any{"id": 2, "n": nil}, map[string]any{"id": 3, "n": 7}},
 	} {
-		result, err := lite.Call(t, lite.Rows(fields, rows))
+		result, err := lite.MakeAttempt(t, lite.TableInput(fields, rows))
 		require.NoError(t, err)
-		require.Equal(t, tooltest.Affected(want), result.Data.Data)
+		require.Equal(t, tooltest.AffectedResult(want), result.Data.Data)
 	}
 
 	require.Equal(t, []any{
 		map[string]any{"id": 1, "select": `{"b":[1]}`, "n": 2.5},
 		map[string]any{"id": 2, "select": "it's", "n": nil},
 		map[string]any{"id": 3, "select": nil, "n": 7},
-	}, lite.Run(t, `SELECT * FROM "Odd table" ORDER BY id`, nil))
+	}, lite.RunStatement(t, `SELECT * FROM "Odd table" ORDER BY id`, nil))
 }
 
 // TestSQLiteWritersTakeTurns has two workers write to one file at once.
@@ -231,15 +231,15 @@ func TestSinksOfNothingWriteNothing(t *testing.T) {
 	t.Parallel()
 
 	lite, _ := liteTool(t)
-	lite.Run(t, `CREATE TABLE t (id INTEGER PRIMARY KEY)`, nil)
+	lite.RunStatement(t, `CREATE TABLE t (id INTEGER PRIMARY KEY)`, nil)
 
 	for i, fields := range []map[string]any{{"table": "t"}, {"table": "t", "mode": "upsert", "key": "id"}} {
 		in := interpreter.ToolInput{Auth: lite.Auth, Fields: tooltest.Fields(fields), Place: "f.sink", OperationKey: fmt.Sprintf("op-%d", i)}
-		result, err := lite.Call(t, in)
+		result, err := lite.MakeAttempt(t, in)
 		require.NoError(t, err)
-		require.Equal(t, tooltest.Affected(0), result.Data.Data)
+		require.Equal(t, tooltest.AffectedResult(0), result.Data.Data)
 	}
-	require.Contains(t, lite.Fail(t, interpreter.ToolInput{Auth: lite.Auth, Fields: tooltest.Fields(map[string]any{"table": "t"})}).Message,
+	require.Contains(t, lite.FailingCall(t, interpreter.ToolInput{Auth: lite.Auth, Fields: tooltest.Fields(map[string]any{"table": "t"})}).Message,
 		"there is nothing to write", "a step that names no rows has been forgotten")
 }
 
@@ -255,7 +255,7 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 		in.Fields["path"] = *tooltest.Value("shared/many.db")
 		return in
 	}
-	_, err := lite.Call(t, at(lite.Input(t, "CREATE TABLE many (id INTEGER, k TEXT)", nil)))
+	_, err := lite.MakeAttempt(t, at(lite.StatementInput(t, "CREATE TABLE many (id INTEGER, k TEXT)", nil)))
 	require.NoError(t, err)
 
 	var group errgroup.Group
@@ -265,16 +265,16 @@ func TestSQLiteWritersTakeTurns(t *testing.T) {
 
 		group.Go(func() error {
 			// Every operation is delivered twice.
-			in := at(tool.Rows(map[string]any{"table": "many"}, []any{map[string]any{"id": i}, map[string]any{"id": i, "k": "b"}}))
+			in := at(tool.TableInput(map[string]any{"table": "many"}, []any{map[string]any{"id": i}, map[string]any{"id": i, "k": "b"}}))
 			in.OperationKey = fmt.Sprint("op-", i/2)
-			_, err := tool.Call(t, in)
+			_, err := tool.MakeAttempt(t, in)
 			return err
 		})
 	}
 
 	require.NoError(t, testenv.WaitResult(t, group.Wait, "the end of the writes"))
 
-	result, err := lite.Call(t, at(lite.Input(t, "SELECT count(*) AS n, count(DISTINCT id / 2) AS ops FROM many", nil)))
+	result, err := lite.MakeAttempt(t, at(lite.StatementInput(t, "SELECT count(*) AS n, count(DISTINCT id / 2) AS ops FROM many", nil)))
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"n": 40, "ops": 20}}, result.Data.Data)
 }
@@ -288,15 +288,15 @@ func TestSQLiteNamesTheRowThatItRefuses(t *testing.T) {
 	for conflict, says := range map[string]string{
 		"": "row 41: ", "ON CONFLICT ABORT": "row 41: ", "ON CONFLICT FAIL": "row 41: ", "ON CONFLICT ROLLBACK": "rows 26 to 50: ",
 	} {
-		lite.Run(t, "DROP TABLE IF EXISTS r", nil)
-		lite.Run(t, "CREATE TABLE r (id INTEGER PRIMARY KEY "+conflict+", word TEXT)", nil)
+		lite.RunStatement(t, "DROP TABLE IF EXISTS r", nil)
+		lite.RunStatement(t, "CREATE TABLE r (id INTEGER PRIMARY KEY "+conflict+", word TEXT)", nil)
 		rows := make([]any, 60)
 		for i := range rows {
 			rows[i] = map[string]any{"id": i, "word": "w"}
 		}
 		rows[40] = map[string]any{"id": 7, "word": "again"}
-		require.Contains(t, lite.Fail(t, lite.Rows(map[string]any{"table": "r"}, rows)).Message, says, conflict)
-		require.Equal(t, []any{map[string]any{"n": 0}}, lite.Run(t, "SELECT count(*) AS n FROM r", nil), conflict)
+		require.Contains(t, lite.FailingCall(t, lite.TableInput(map[string]any{"table": "r"}, rows)).Message, says, conflict)
+		require.Equal(t, []any{map[string]any{"n": 0}}, lite.RunStatement(t, "SELECT count(*) AS n FROM r", nil), conflict)
 	}
 }
 
@@ -305,14 +305,14 @@ func TestSQLiteWritesLargeRowsOneByOne(t *testing.T) {
 	t.Parallel()
 
 	lite, _ := liteTool(t)
-	lite.Run(t, "CREATE TABLE r (id INTEGER PRIMARY KEY, word TEXT)", nil)
+	lite.RunStatement(t, "CREATE TABLE r (id INTEGER PRIMARY KEY, word TEXT)", nil)
 	rows := make([]any, 53)
 	for i := range rows {
 		rows[i] = map[string]any{"id": i, "word": strings.Repeat("w", 1000*i)}
 	}
-	result, err := lite.Call(t, lite.Rows(map[string]any{"table": "r"}, rows))
+	result, err := lite.MakeAttempt(t, lite.TableInput(map[string]any{"table": "r"}, rows))
 	require.NoError(t, err)
-	require.Equal(t, tooltest.Affected(len(rows)), result.Data.Data)
+	require.Equal(t, tooltest.AffectedResult(len(rows)), result.Data.Data)
 	require.Equal(t, []any{map[string]any{"n": len(rows), "bytes": 1000 * 52 * 53 / 2}},
-		lite.Run(t, "SELECT count(*) AS n, sum(length(word)) AS bytes FROM r", nil))
+		lite.RunStatement(t, "SELECT count(*) AS n, sum(length(word)) AS bytes FROM r", nil))
 }

@@ -9,14 +9,14 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Alone does nothing: the transaction has exclusive use of the file.
-func (tableTx) Alone() error { return nil }
+// RequireAlone does nothing: the transaction has exclusive use of the file.
+func (tableTx) RequireAlone() error { return nil }
 
 // HoldWriters does nothing: the transaction has exclusive use of the file.
 func (tableTx) HoldWriters(context.Context, *sqltool.TableWrite) error { return nil }
 
-// Readers returns the tables that record newer rows.
-func (t tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
+// NewerRowTables returns the tables that record newer rows.
+func (t tableTx) NewerRowTables(ctx context.Context, w *sqltool.TableWrite) (found [][]string, err error) {
 	begin, behind := w.NewerNames(dialect)
 	schema := w.Table[:len(w.Table)-1]
 	master := "sqlite_master"
@@ -32,14 +32,16 @@ func (t tableTx) Readers(ctx context.Context, w *sqltool.TableWrite) (found [][]
 	return found, err
 }
 
-// Share does nothing: SQLite has no users.
-func (tableTx) Share(context.Context, *sqltool.TableWrite, *sqltool.TableWrite) error { return nil }
+// ShareTable does nothing: SQLite has no users.
+func (tableTx) ShareTable(context.Context, *sqltool.TableWrite, *sqltool.TableWrite) error {
+	return nil
+}
 
-// Free does nothing: the transaction has exclusive use of the file.
-func (tableTx) Free(context.Context, []string) (bool, error) { return true, nil }
+// LockExclusively does nothing: the transaction has exclusive use of the file.
+func (tableTx) LockExclusively(context.Context, []string) (bool, error) { return true, nil }
 
-// Inspect describes the table of a write.
-func (t tableTx) Inspect(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TargetTable, error) {
+// DescribeTarget describes the table of a write.
+func (t tableTx) DescribeTarget(ctx context.Context, w *sqltool.TableWrite) (*sqltool.TargetTable, error) {
 	found := &sqltool.TargetTable{}
 	name := w.Table[len(w.Table)-1]
 	if len(w.Table) > 1 {

@@ -134,7 +134,7 @@ func lacksTable(err error) bool { return err != nil && strings.Contains(err.Erro
 // inTransaction runs do in a transaction of its own.
 func (f *database) inTransaction(ctx context.Context, do func(*guardedConn) error) error {
 	return f.useConnection(ctx, true, func(conn *guardedConn) error {
-		return conn.transact(ctx, beginWriting, func() (bool, error) { return true, do(conn) })
+		return conn.runTransaction(ctx, beginWriting, func() (bool, error) { return true, do(conn) })
 	})
 }
 
@@ -162,7 +162,7 @@ func inOneCase(name string) string {
 
 // moveState moves the state of a write.
 func (l *ledger) moveState(ctx context.Context, w *sqltool.TableWrite) error {
-	err := sqltool.Move(ctx, stateTx{l.conn}, w)
+	err := sqltool.MoveState(ctx, stateTx{l.conn}, w)
 	if !lacksTable(err) {
 		return err
 	}
@@ -180,7 +180,7 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 		return nil, err
 	}
 	known := map[string]bool{}
-	chunks := w.Seen()
+	chunks := w.LookupChunks()
 	for i := range chunks {
 		err := l.lookUpSeen(ctx, &chunks[i], known)
 		if lacksTable(err) { // the tables of states are older than blocks
@@ -192,7 +192,7 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 			return nil, err
 		}
 	}
-	if counts := w.Met(); len(counts) > 0 {
+	if counts := w.AddedCounts(); len(counts) > 0 {
 		if err := l.readKnown(ctx, map[string]bool{}, keepRows, hexList(counts)); err != nil {
 			return nil, err
 		}
@@ -200,8 +200,8 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 	if len(known) == 0 {
 		return w, nil
 	}
-	rest := w.Unseen(known)
-	return rest, rest.Recount(ctx, stateTx{l.conn}, len(rest.Rows))
+	rest := w.WithoutKnown(known)
+	return rest, rest.RecountRows(ctx, stateTx{l.conn}, len(rest.Rows))
 }
 
 // keepRows records rows as known, and returns those that were new.

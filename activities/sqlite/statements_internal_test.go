@@ -256,7 +256,7 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 		},
 		"large": func(_ context.Context, c *guardedConn) error { return c.boundValues(1 << 24) },
 		"failed": func(ctx context.Context, c *guardedConn) error {
-			return c.transact(ctx, beginWriting, func() (bool, error) {
+			return c.runTransaction(ctx, beginWriting, func() (bool, error) {
 				_, err := c.execStatement(ctx, insertT, 1)
 				require.NoError(t, err)
 				_, err = c.execStatement(ctx, insertT, "text")
@@ -264,13 +264,13 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 			})
 		},
 		"transaction": func(ctx context.Context, c *guardedConn) error {
-			return c.transact(ctx, beginWriting, func() (bool, error) {
+			return c.runTransaction(ctx, beginWriting, func() (bool, error) {
 				_, err := c.execStatement(ctx, insertT, 1)
 				return false, err
 			})
 		},
 		"undone by its table": func(ctx context.Context, c *guardedConn) error {
-			return c.transact(ctx, beginWriting, func() (bool, error) {
+			return c.runTransaction(ctx, beginWriting, func() (bool, error) {
 				_, err := c.execStatement(ctx, "INSERT OR ROLLBACK INTO t (id) VALUES (1), (1)")
 				require.Equal(t, codes.SQLITE_CONSTRAINT, refusal(t, err))
 				return true, err
@@ -286,7 +286,7 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 		},
 		"interrupted": func(ctx context.Context, c *guardedConn) error {
 			ctx, cancel := context.WithCancel(ctx)
-			return c.transact(ctx, beginWriting, func() (bool, error) {
+			return c.runTransaction(ctx, beginWriting, func() (bool, error) {
 				_, err := c.execStatement(ctx, insertT, 1)
 				require.NoError(t, err)
 				cancel()
@@ -312,7 +312,7 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 			_, large := c.ExecContext(t.Context(), "SELECT zeroblob(2000000)")
 			require.Equal(t, codes.SQLITE_TOOBIG, refusal(t, large), name)
 			c.changed = false // as questions about temporary tables say
-			require.NoError(t, c.transact(t.Context(), beginWriting, func() (bool, error) { return true, nil }), name)
+			require.NoError(t, c.runTransaction(t.Context(), beginWriting, func() (bool, error) { return true, nil }), name)
 		})
 	}
 }
@@ -325,7 +325,7 @@ func TestNothingIsKeptOfAnInterruptedUse(t *testing.T) {
 	var interrupted *guardedConn
 	err := f.useConnection(ctx, true, func(conn *guardedConn) error {
 		interrupted = conn
-		return conn.transact(ctx, beginWriting, func() (bool, error) {
+		return conn.runTransaction(ctx, beginWriting, func() (bool, error) {
 			_, err := conn.execStatement(ctx, insertT, 1)
 			require.NoError(t, err)
 			cancel()
@@ -408,7 +408,7 @@ func TestUsesOfFilesAtOnce(t *testing.T) {
 func useAtOnce(ctx context.Context, f *database, user, id int) error {
 	return f.useConnection(ctx, user%2 == 0, func(conn *guardedConn) error {
 		if user%2 == 0 {
-			return conn.transact(ctx, beginWriting, func() (bool, error) {
+			return conn.runTransaction(ctx, beginWriting, func() (bool, error) {
 				_, err := conn.execStatement(ctx, insertT, id)
 				return true, err
 			})

@@ -18,7 +18,7 @@ import (
 
 // writeTable writes all rows in one transaction, and repeats it if others have locked the file.
 func (f *database) writeTable(ctx context.Context, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
-	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.Staged() {
+	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.IsStaged() {
 		return sqltool.RowsAffected(0), nil
 	}
 	return sqltool.MakeAgain(ctx, func() (interpreter.ToolResult, error) { return f.writeOnce(ctx, w) }, isLocked)
@@ -36,8 +36,8 @@ func isLocked(err error) bool {
 
 func (f *database) writeOnce(ctx context.Context, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	err = f.useConnection(ctx, true, func(conn *guardedConn) error {
-		return conn.transact(ctx, beginWriting, func() (commit bool, err error) {
-			if err := tool.Begin(ctx); err != nil {
+		return conn.runTransaction(ctx, beginWriting, func() (commit bool, err error) {
+			if err := tool.BeginAttempt(ctx); err != nil {
 				return false, err
 			}
 			if result, err = writeTable(ctx, conn, w); err != nil {
@@ -54,12 +54,12 @@ func (f *database) writeOnce(ctx context.Context, w *sqltool.TableWrite) (result
 
 func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	table, planned := &tableTx{stateTx: stateTx{conn}, known: conn.tables}, w
-	w, err := sqltool.Settle(ctx, table, w)
+	w, err := sqltool.SettleWrite(ctx, table, w)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	ledger := &ledger{conn: conn}
-	if w.Needed() {
+	if w.IsNeeded() {
 		result, done, err := ledger.enterWrite(ctx, w)
 		if done || err != nil {
 			return result, err
@@ -74,16 +74,16 @@ func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (
 			return interpreter.ToolResult{}, err
 		}
 	}
-	if w.Staged() {
+	if w.IsStaged() {
 		if err := createTables(ctx, conn, dialect.StagingTables()...); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
-	written, w, err := sqltool.Store(ctx, table, planned, w)
+	written, w, err := sqltool.StoreRows(ctx, table, planned, w)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	return w.Result(written), nil
+	return w.ToolResult(written), nil
 }
 
 // tableTx is a transaction for the rows of a table.
@@ -94,8 +94,8 @@ type tableTx struct {
 	known *knownColumns
 }
 
-// Delete deletes rows by their keys.
-func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int64, err error) {
+// DeleteRows deletes rows by their keys.
+func (t tableTx) DeleteRows(ctx context.Context, w *sqltool.TableWrite) (deleted int64, err error) {
 	columns := w.DeleteColumns()
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
 	statement := "WITH " + givenName + " (" + sqltool.QuoteNames(columns) + ") AS (VALUES (" + marks + ")) DELETE FROM " +
@@ -115,9 +115,9 @@ func (t tableTx) Delete(ctx context.Context, w *sqltool.TableWrite) (deleted int
 // LacksSchema gives false: the schemas of SQLite are files.
 func (tableTx) LacksSchema(context.Context, *sqltool.TableWrite) (bool, error) { return false, nil }
 
-// Passes splits a write further: a statement writes rows with the same columns.
-func (tableTx) Passes(_ context.Context, w *sqltool.TableWrite) (passes []*sqltool.TableWrite, _ error) {
-	if !w.Updates() || !w.Repeats() {
+// SplitPasses splits a write further: a statement writes rows with the same columns.
+func (tableTx) SplitPasses(_ context.Context, w *sqltool.TableWrite) (passes []*sqltool.TableWrite, _ error) {
+	if !w.UpdatesRows() || !w.MayRepeatKeys() {
 		return w.InRuns(), nil
 	}
 	for _, pass := range w.PassesOf(w.KeyNumbers()) {
@@ -126,13 +126,13 @@ func (tableTx) Passes(_ context.Context, w *sqltool.TableWrite) (passes []*sqlto
 	return passes, nil
 }
 
-// Change changes the table. The transaction has the file to itself.
-func (tableTx) Change(_ context.Context, _ *sqltool.TableWrite, change func() error) error {
+// ChangeSchema changes the table. The transaction has the file to itself.
+func (tableTx) ChangeSchema(_ context.Context, _ *sqltool.TableWrite, change func() error) error {
 	return change()
 }
 
-// Misfits goes by the type that the column declares.
-func (t tableTx) Misfits(_ context.Context, _ *sqltool.TableWrite, column sqltool.Column, values []any) (misfits []int, _ error) {
+// FindMisfits goes by the type that the column declares.
+func (t tableTx) FindMisfits(_ context.Context, _ *sqltool.TableWrite, column sqltool.Column, values []any) (misfits []int, _ error) {
 	kind := t.Dialect().KindOf(column.Type)
 	for i, value := range values {
 		if !kind.HoldsDeclared(value) || sqltool.RoundsDeclared(column.Type, value) {
@@ -142,8 +142,8 @@ func (t tableTx) Misfits(_ context.Context, _ *sqltool.TableWrite, column sqltoo
 	return misfits, nil
 }
 
-// Try makes a part of the transaction.
-func (t tableTx) Try(ctx context.Context, part func() error) error {
+// TryPart makes a part of the transaction.
+func (t tableTx) TryPart(ctx context.Context, part func() error) error {
 	const name = "reprise_part"
 	if _, err := t.Exec(ctx, "SAVEPOINT "+name); err != nil {
 		return err
@@ -158,11 +158,11 @@ func (t tableTx) Try(ctx context.Context, part func() error) error {
 	return errors.Join(err, released)
 }
 
-// Immediate does nothing: SQLite checks its constraints with each statement.
-func (tableTx) Immediate(context.Context) error { return nil }
+// CheckConstraintsNow does nothing: SQLite checks its constraints with each statement.
+func (tableTx) CheckConstraintsNow(context.Context) error { return nil }
 
-// Refused is why SQLite refuses rows.
-func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
+// RefusalOf is why SQLite refuses rows.
+func (tableTx) RefusalOf(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	var (
 		refused *sqlite.Error
 		rounded *roundedError
@@ -186,8 +186,8 @@ func (tableTx) Refused(_ *sqltool.TableWrite, err error) *sqltool.RowRefusal {
 	return nil
 }
 
-// Columns returns the table's columns in order, none if the table does not exist.
-func (t *tableTx) Columns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
+// ReadColumns returns the table's columns in order, none if the table does not exist.
+func (t *tableTx) ReadColumns(ctx context.Context, w *sqltool.TableWrite) ([]sqltool.Column, error) {
 	if known := t.known; known != nil {
 		t.known = nil
 		return known.columnsOf(ctx, t, w)
@@ -272,8 +272,8 @@ func writeError(w *sqltool.TableWrite, err error) error {
 	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
 		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))
 	}
-	text := w.Doing() + err.Error() + hint
-	if w.Staged() {
+	text := w.DescribeAction() + err.Error() + hint
+	if w.IsStaged() {
 		text = w.InWordsOfTarget(text)
 	}
 	return &rewordedError{err, text}

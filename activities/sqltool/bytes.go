@@ -17,11 +17,11 @@ import (
 // reads.
 type Bytes []byte
 
-// Hex is the form of PostgreSQL.
-func (b Bytes) Hex() string { return `\x` + hex.EncodeToString(b) }
+// PostgresHex is the form of PostgreSQL.
+func (b Bytes) PostgresHex() string { return `\x` + hex.EncodeToString(b) }
 
 // MarshalJSON writes the form of PostgreSQL.
-func (b Bytes) MarshalJSON() ([]byte, error) { return json.Marshal(b.Hex()) }
+func (b Bytes) MarshalJSON() ([]byte, error) { return json.Marshal(b.PostgresHex()) }
 
 // Base64 is the text of bytes in expressions and JSON.
 func (b Bytes) Base64() string { return base64.StdEncoding.EncodeToString(b) }
@@ -147,7 +147,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 			if text, isText := value.(string); isText {
 				problem = BytesText(text)
 			}
-			return &NoBytesError{column.Name, tool.Errorf("%s for table %q, column %q of type %s: %s", w.RowText(w.Number(i)), w.Shown, column.Name, column.Type, problem)}
+			return &NoBytesError{column.Name, tool.Errorf("%s for table %q, column %q of type %s: %s", w.RowText(w.OriginalNumber(i)), w.Shown, column.Name, column.Type, problem)}
 		}
 	}
 	return nil

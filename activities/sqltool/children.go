@@ -150,7 +150,7 @@ func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[s
 	if in.Fields["path"].Data != nil { // part of the table's name in figures
 		own.Fields["path"] = in.Fields["path"]
 	}
-	write, err := Target(own)
+	write, err := ParseTarget(own)
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: %s needs table, the name of the table for the elements of the list", in.Step, path)
 	}
@@ -179,11 +179,11 @@ func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[s
 		}
 	}
 	write.links = child.linked
-	return child, child.check(in, path, w)
+	return child, child.checkIdentity(in, path, w)
 }
 
-// check refuses a table of children whose rows could not be found again.
-func (c *childTable) check(in interpreter.ToolInput, path string, parent *TableWrite) error {
+// checkIdentity refuses a table of children whose rows could not be found again.
+func (c *childTable) checkIdentity(in interpreter.ToolInput, path string, parent *TableWrite) error {
 	if len(c.with) == 0 {
 		return tool.ConfigErrorf("step %q: %s needs with, the columns that say to which parent a row belongs, such as {order_id: id}", in.Step, path)
 	}
@@ -212,8 +212,8 @@ func (c *childTable) check(in interpreter.ToolInput, path string, parent *TableW
 	return nil
 }
 
-// positions is the column of the place in the list, as a list.
-func (c *childTable) positions() []string {
+// positionColumns is the column of the place in the list, as a list.
+func (c *childTable) positionColumns() []string {
 	if c.position == "" {
 		return nil
 	}
@@ -240,10 +240,10 @@ func (p *parentRows) hasLists(row, other map[string]any) bool {
 	})
 }
 
-// tables are the tables of children, at any depth.
-func (p *parentRows) tables() (all []*TableWrite) {
+// childTables are the tables of children, at any depth.
+func (p *parentRows) childTables() (all []*TableWrite) {
 	for _, child := range p.children {
-		all = append(append(all, child.write), child.write.tables()...)
+		all = append(append(all, child.write), child.write.childTables()...)
 	}
 	return all
 }
@@ -264,8 +264,8 @@ func (p *parentRows) SkipRow(number int) { p.skipped[number] = true }
 // HasChildren reports whether rows of the write have rows below them in other tables.
 func (p *parentRows) HasChildren() bool { return len(p.children) > 0 }
 
-// Tables are the names of all tables that the write writes rows to, its own first.
-func (w *TableWrite) Tables() []*TableWrite { return append([]*TableWrite{w}, w.tables()...) }
+// AllTables are the names of all tables that the write writes rows to, its own first.
+func (w *TableWrite) AllTables() []*TableWrite { return append([]*TableWrite{w}, w.childTables()...) }
 
 // withTables are the table of a write that was not read yet, and those of its children.
 func withTables(w *TableWrite, in interpreter.ToolInput) ([]*TableWrite, error) {
@@ -276,7 +276,7 @@ func withTables(w *TableWrite, in interpreter.ToolInput) ([]*TableWrite, error) 
 	if err := read.readChildren(in); err != nil {
 		return nil, err
 	}
-	return append([]*TableWrite{w}, read.tables()...), nil
+	return append([]*TableWrite{w}, read.childTables()...), nil
 }
 
 // RowText is the name of a row in messages, by its number.
@@ -296,8 +296,8 @@ func (s *rowSet) RowsText(first, last int) string {
 	return s.RowText(first) + " to " + s.RowText(last)
 }
 
-// identity identifies a row in the table of rejected rows.
-func (w *TableWrite) identity(number int) (operation string, row int, path string) {
+// rowIdentity identifies a row in the table of rejected rows.
+func (w *TableWrite) rowIdentity(number int) (operation string, row int, path string) {
 	if number > len(w.origins) {
 		return w.in.OperationKey, number, ""
 	}

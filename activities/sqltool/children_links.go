@@ -20,7 +20,7 @@ func (c *childTable) findLinks(ctx context.Context, tx TableTx, w *TableWrite, p
 		return links, nil
 	}
 	write := *c.write
-	columns, err := tx.Columns(ctx, &write)
+	columns, err := tx.ReadColumns(ctx, &write)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (c *childTable) findLinks(ctx context.Context, tx TableTx, w *TableWrite, p
 	if err := c.refuseCoarse(tx.Dialect(), w, columns); err != nil {
 		return nil, err
 	}
-	if _, err := tx.Columns(ctx, w); err != nil { // a transaction knows one table
+	if _, err := tx.ReadColumns(ctx, w); err != nil { // a transaction knows one table
 		return nil, err
 	}
 	keys, err := tx.StoredKeys(ctx, w, parents, false)

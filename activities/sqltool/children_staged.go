@@ -30,11 +30,11 @@ type stagedBelow struct {
 
 // stageChild has the rows of a table of children staged with those of their parents.
 func stageChild(w, child *TableWrite, field string) {
-	if !w.Staged() || !w.replace {
+	if !w.IsStaged() || !w.replace {
 		return
 	}
 	if w.root == nil {
-		w.batch = expression.Hash(w.Operation, w.partNumber(), w.Round)
+		w.batch = expression.ShortDigest(w.Operation, w.partNumber(), w.Round)
 	}
 	own := *w.Staging
 	own.ID = expression.Digest(own.ID, field)[:stagingDigits]
@@ -83,7 +83,7 @@ func placeColumns(w *TableWrite) (columns []string) {
 // stagesBelow are the stages of the tables of children whose rows are staged with those of the write.
 func (s *stage) stagesBelow() (below []*stage) {
 	for _, child := range s.write.children {
-		if child.write.Staged() {
+		if child.write.IsStaged() {
 			below = append(below, &stage{tx: s.tx, write: child.write, of: child})
 		}
 	}
@@ -116,12 +116,12 @@ func (c *childTable) stageRows(ctx context.Context, tx StagingTx, w, write, sett
 	if err := s.enterOwnPart(ctx, false); err != nil {
 		return err
 	}
-	s.columns = lists.Add(s.columns, c.columns...)
+	s.columns = lists.AddUnique(s.columns, c.columns...)
 	written, beside, err := s.writeRows(ctx, settled)
 	if err != nil {
 		return err
 	}
-	w.below.add(beside, written)
+	w.below.addResult(beside, written)
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (c *childTable) stageRows(ctx context.Context, tx StagingTx, w, write, sett
 func (s *stage) recallBelow() {
 	for _, below := range s.below {
 		if below.published != nil {
-			below.write.below.add(below.write, *below.published)
+			below.write.below.addResult(below.write, *below.published)
 		}
 		below.recallBelow()
 	}
@@ -175,7 +175,7 @@ func (p *difference) compareBelow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		there, err := p.tx.Columns(ctx, below.write)
+		there, err := p.tx.ReadColumns(ctx, below.write)
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ const besideName = "reprise_beside"
 
 // indexPlaces makes an index by which the rows below staged ones find them. Without it the same is done, slower.
 func (p *difference) indexPlaces(ctx context.Context) error {
-	return p.tx.Try(ctx, func() error {
+	return p.tx.TryPart(ctx, func() error {
 		_, err := p.tx.Exec(ctx, "CREATE INDEX IF NOT EXISTS "+quoteName(p.beside.Table[len(p.beside.Table)-1]+"_place")+" ON "+p.beside.QuotedTable()+" ("+placeColumn+")")
 		return err
 	})
@@ -320,7 +320,7 @@ func (p *difference) putUnder(ctx context.Context) error {
 				return asChildError(under.write, err)
 			}
 		}
-		under.write.below.add(under.write, under.written)
+		under.write.below.addResult(under.write, under.written)
 		if err := refuseOrphans(under.write, under.written); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error
 	for _, child := range w.children {
 		var parents []int
 		for i, row := range turn.Rows {
-			if _, has := row[child.field]; has && !slices.Contains(w.refused, turn.Number(i)) && !w.skipped[turn.Number(i)] {
+			if _, has := row[child.field]; has && !slices.Contains(w.refused, turn.OriginalNumber(i)) && !w.skipped[turn.OriginalNumber(i)] {
 				parents = append(parents, i)
 			}
 		}
@@ -47,7 +47,7 @@ func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error
 		}
 	}
 	if w.HasChildren() {
-		_, err := tx.Columns(ctx, w) // a transaction knows one table
+		_, err := tx.ReadColumns(ctx, w) // a transaction knows one table
 		return err
 	}
 	return nil
@@ -59,7 +59,7 @@ func refuseOrphans(w *TableWrite, written WriteResult) error {
 		return nil
 	}
 	return tool.Errorf("%sthe database did not write %d of the rows, as triggers, rules and ON CONFLICT IGNORE ask for, and does not say which: "+
-		"their children would have no parent, so nothing was written. Leave such rows out before, for example with where on the step", w.Doing(), written.unwritten)
+		"their children would have no parent, so nothing was written. Leave such rows out before, for example with where on the step", w.DescribeAction(), written.unwritten)
 }
 
 // writeBelow writes the rows below parents that are written.
@@ -70,7 +70,7 @@ func (c *childTable) writeBelow(ctx context.Context, tx StagingTx, w, parents *T
 	}
 	write, err := c.rowsOf(w, parents, links)
 	if err == nil {
-		err = c.put(ctx, tx, w, write, c.givenBelow(parents.Rows, links))
+		err = c.writeChildren(ctx, tx, w, write, c.givenBelow(parents.Rows, links))
 	}
 	return asChildError(write, err)
 }
@@ -105,7 +105,7 @@ func (c *childTable) rowsOf(w, parents *TableWrite, links []map[string]any) (*Ta
 // addRows adds the elements that a row has in the field.
 func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string]any) error {
 	parent := parents.Rows[i]
-	place := parents.RowText(parents.Number(i)) + ", " + c.field
+	place := parents.RowText(parents.OriginalNumber(i)) + ", " + c.field
 	elements, isList := parent[c.field].([]any)
 	if element, isMap := parent[c.field].(map[string]any); isMap {
 		elements = []any{element}
@@ -137,7 +137,7 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 				return tool.Errorf("%s[%d] has no %q, which is in the key of table %q", place, at, key, write.Shown)
 			}
 		}
-		number := parents.Number(i)
+		number := parents.OriginalNumber(i)
 		origin := rowOrigin{row: number, path: fmt.Sprintf("%s[%d]", c.field, at), place: fmt.Sprintf("%s.%d", parents.placeOfRow(number), at)}
 		if number <= len(parents.origins) {
 			above := parents.origins[number-1]
@@ -156,16 +156,16 @@ func (c *childTable) listHint(value any) string {
 	return fmt.Sprintf("; if it is JSON, read it in the sink's fields: `fields: {%s: \"{{ fromJSON(row.%s) }}\"}`", c.field, c.field)
 }
 
-// put writes children: in mode upsert, children that a parent no longer has are deleted first.
-func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite, below []map[string]any) error {
-	settled, err := Settle(ctx, tx, write)
+// writeChildren writes children: in mode upsert, children that a parent no longer has are deleted first.
+func (c *childTable) writeChildren(ctx context.Context, tx StagingTx, w, write *TableWrite, below []map[string]any) error {
+	settled, err := SettleWrite(ctx, tx, write)
 	if err != nil {
 		return err
 	}
-	if write.Staged() {
+	if write.IsStaged() {
 		return c.stageRows(ctx, tx, w, write, settled)
 	}
-	columns, err := tx.Columns(ctx, settled)
+	columns, err := tx.ReadColumns(ctx, settled)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite
 		if done.deleted, err = c.deleteBelow(ctx, tx, rows); err != nil {
 			return err
 		}
-		if _, err := tx.Columns(ctx, settled); err != nil { // a transaction knows one table
+		if _, err := tx.ReadColumns(ctx, settled); err != nil { // a transaction knows one table
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (c *childTable) put(ctx context.Context, tx StagingTx, w, write *TableWrite
 	if err := recordNewer(ctx, tx, settled); err != nil {
 		return err
 	}
-	w.below.add(settled, done.Plus(written))
+	w.below.addResult(settled, done.Plus(written))
 	return nil
 }
 
@@ -227,7 +227,7 @@ func deleteChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) erro
 		}
 	}
 	if w.HasChildren() {
-		_, err := tx.Columns(ctx, w) // a transaction knows one table
+		_, err := tx.ReadColumns(ctx, w) // a transaction knows one table
 		return err
 	}
 	return nil
@@ -239,14 +239,14 @@ func (c *childTable) deleteUnder(ctx context.Context, tx StagingTx, given []map[
 	if err != nil {
 		return asChildError(c.write, err)
 	}
-	c.write.below.add(c.write, WriteResult{deleted: deleted})
+	c.write.below.addResult(c.write, WriteResult{deleted: deleted})
 	return nil
 }
 
 // deleteBelow deletes rows of the table, after those below them.
 func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBelow) (int64, error) {
 	write := *c.write
-	columns, err := tx.Columns(ctx, &write)
+	columns, err := tx.ReadColumns(ctx, &write)
 	if err != nil || len(columns) == 0 {
 		return 0, err
 	}
@@ -267,7 +267,7 @@ func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBel
 	if deleted == 0 || err != nil {
 		return 0, err
 	}
-	readers, err := others(ctx, tx, &write)
+	readers, err := otherNewerTables(ctx, tx, &write)
 	for _, reader := range readers {
 		if err := recordUnknown(ctx, tx, reader, "another load has deleted rows of it"); err != nil {
 			return 0, err
@@ -290,7 +290,7 @@ func deleteGrandchildren(ctx context.Context, tx StagingTx, w *TableWrite, rows 
 			return err
 		}
 	}
-	_, err = tx.Columns(ctx, w) // a transaction knows one table
+	_, err = tx.ReadColumns(ctx, w) // a transaction knows one table
 	return err
 }
 
@@ -318,8 +318,8 @@ func (w *TableWrite) asStored(d *Dialect, columns []string, rows []map[string]an
 	return stored.Rows
 }
 
-// add adds what was done to a table.
-func (f *childFigures) add(w *TableWrite, done WriteResult) {
+// addResult adds what was done to a table.
+func (f *childFigures) addResult(w *TableWrite, done WriteResult) {
 	if f.done == nil {
 		f.done = map[string]WriteResult{}
 	}

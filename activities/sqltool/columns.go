@@ -50,35 +50,35 @@ func (k ColumnKind) isTime() bool { return k >= kindInstant && k <= kindDate }
 
 func (k ColumnKind) isNumber() bool { return k >= kindSmallint && k <= kindBoolean }
 
-// SchemaTx is the part of a transaction that Settle needs: the columns of the table, and how to
+// SchemaTx is the part of a transaction that SettleWrite needs: the columns of the table, and how to
 // change them.
 type SchemaTx interface {
 	Dialect() *Dialect
 	Exec(ctx context.Context, statement string, args ...any) (affected int64, err error)
-	// Columns returns the columns of the table in order, none if the table does not exist.
-	Columns(ctx context.Context, w *TableWrite) ([]Column, error)
+	// ReadColumns returns the columns of the table in order, none if the table does not exist.
+	ReadColumns(ctx context.Context, w *TableWrite) ([]Column, error)
 	// LacksSchema reports whether the schema of the table is missing and can be created. Until the transaction ends
 	// nobody else creates it.
 	LacksSchema(ctx context.Context, w *TableWrite) (bool, error)
-	// Change runs change with exclusive use of the table; it returns ErrShared if others use it.
-	Change(ctx context.Context, w *TableWrite, change func() error) error
-	// Misfits returns the indexes of values that the column cannot hold.
-	Misfits(ctx context.Context, w *TableWrite, column Column, values []any) ([]int, error)
+	// ChangeSchema runs change with exclusive use of the table; it returns ErrShared if others use it.
+	ChangeSchema(ctx context.Context, w *TableWrite, change func() error) error
+	// FindMisfits returns the indexes of values that the column cannot hold.
+	FindMisfits(ctx context.Context, w *TableWrite, column Column, values []any) ([]int, error)
 }
 
 // TableTx is the transaction of a write to a table.
 type TableTx interface {
 	StateTx
 	SchemaTx
-	// Insert writes the rows by the mode of the write, and returns how many were written and, if the database can say it at no
+	// InsertRows writes the rows by the mode of the write, and returns how many were written and, if the database can say it at no
 	// noticeable cost, how many of them were new. Where w.ReportsRows, it calls w.SkipRow for each row that was not written, because the
 	// table has it, or a newer one.
-	Insert(ctx context.Context, w *TableWrite) (WriteResult, error)
-	// Delete deletes the rows that w.Deletes have the keys of, and gives how many there were.
-	Delete(ctx context.Context, w *TableWrite) (int64, error)
-	// Passes splits a write into passes that are written one after the other, so that rows with one key, by the
+	InsertRows(ctx context.Context, w *TableWrite) (WriteResult, error)
+	// DeleteRows deletes the rows that w.Deletes have the keys of, and gives how many there were.
+	DeleteRows(ctx context.Context, w *TableWrite) (int64, error)
+	// SplitPasses splits a write into passes that are written one after the other, so that rows with one key, by the
 	// database's own equality, have the effect of separate writes. A pass deletes before it writes.
-	Passes(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
+	SplitPasses(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
 	// DeleteBelow deletes children from the table of a write, whose columns are known, and returns how many.
 	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
 	// KeysBelow are the keys of the rows that DeleteBelow deletes, as the table has them.
@@ -90,10 +90,10 @@ type TableTx interface {
 	KeysWhere(ctx context.Context, w *TableWrite, condition string) ([]map[string]any, error)
 }
 
-// Settle decides by the table's columns what a write does, and returns that write: it has one row for each key, rows
+// SettleWrite decides by the table's columns what a write does, and returns that write: it has one row for each key, rows
 // to be deleted in Deletes, and only columns and values that the table can hold. Columns that the contract adds or
 // widens are changed in the transaction before it returns. On error nothing was written.
-func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error) {
+func SettleWrite(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error) {
 	if err := w.checkNames(tx.Dialect()); err != nil || len(w.Rows) == 0 {
 		return w, err
 	}
@@ -102,14 +102,14 @@ func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error
 		return nil, err
 	}
 	if len(settled.changes) > 0 {
-		err = tx.Change(ctx, w, func() error {
+		err = tx.ChangeSchema(ctx, w, func() error {
 			if settled, columns, err = w.settleColumns(ctx, tx); err != nil { // another write may have changed it
 				return err
 			}
 			if err := w.runStatements(ctx, tx, settled.changes); err != nil {
 				return err
 			}
-			columns, err = tx.Columns(ctx, w)
+			columns, err = tx.ReadColumns(ctx, w)
 			return err
 		})
 		if err != nil {
@@ -127,9 +127,9 @@ func Settle(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, error
 	return settled.withoutReplaced(), nil
 }
 
-// settleColumns is Settle without changing the table: what it needs is in the changes of the write that it returns.
+// settleColumns is SettleWrite without changing the table: what it needs is in the changes of the write that it returns.
 func (w *TableWrite) settleColumns(ctx context.Context, tx SchemaTx) (*TableWrite, []Column, error) {
-	columns, err := tx.Columns(ctx, w)
+	columns, err := tx.ReadColumns(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,14 +170,14 @@ func (w *TableWrite) discardMisfits(ctx context.Context, tx SchemaTx, columns []
 			continue
 		}
 		for i, row := range w.Rows {
-			if value := row[column.Name]; value != nil && (bound || !kind.Holds(value) || rounds && RoundsDeclared(column.Type, value)) {
+			if value := row[column.Name]; value != nil && (bound || !kind.CanHold(value) || rounds && RoundsDeclared(column.Type, value)) {
 				rows, values = append(rows, i), append(values, value)
 			}
 		}
 		if len(rows) == 0 {
 			continue
 		}
-		misfits, err := tx.Misfits(ctx, w, column, values)
+		misfits, err := tx.FindMisfits(ctx, w, column, values)
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 	if err != nil {
 		return written, err
 	}
-	passes, err := tx.Passes(ctx, fit)
+	passes, err := tx.SplitPasses(ctx, fit)
 	if err != nil {
 		return written, err
 	}
@@ -239,7 +239,7 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 		}
 	}
 	if w.leftOut.RejectedRows > 0 {
-		if err := w.Recount(ctx, tx, len(w.Rows)-w.leftOut.RejectedRows); err != nil {
+		if err := w.RecountRows(ctx, tx, len(w.Rows)-w.leftOut.RejectedRows); err != nil {
 			return written, err
 		}
 	}
@@ -253,7 +253,7 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 
 // deleteRows deletes rows by their keys, and counts those that the table still has afterwards, because of a trigger or a rule.
 func deleteRows(ctx context.Context, tx TableTx, pass *TableWrite) (gone WriteResult, err error) {
-	if gone.deleted, err = tx.Delete(ctx, pass); err != nil || gone.deleted >= int64(len(pass.Deletes)) {
+	if gone.deleted, err = tx.DeleteRows(ctx, pass); err != nil || gone.deleted >= int64(len(pass.Deletes)) {
 		return gone, err
 	}
 	stored, err := tx.StoredKeys(ctx, pass, pass.Deletes, true)

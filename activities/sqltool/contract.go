@@ -48,7 +48,7 @@ func (w *TableWrite) readContract(in interpreter.ToolInput) error {
 		if field := "schema_contract"; isMap {
 			input.Fields = map[string]expression.Value{field: expression.Of(words[name])}
 		}
-		word, err := tool.Choice(input, "schema_contract", freeze, contractWords...)
+		word, err := tool.ChoiceField(input, "schema_contract", freeze, contractWords...)
 		if err != nil {
 			return err
 		}
@@ -286,7 +286,7 @@ func nameOf(column Column) string { return column.Name }
 func (s *rowSet) placeOf(column string, valued bool) string {
 	for i, row := range s.Rows {
 		if value, has := row[column]; has && (value != nil || !valued) {
-			return s.RowText(s.Number(i)) + ": "
+			return s.RowText(s.OriginalNumber(i)) + ": "
 		}
 	}
 	return ""

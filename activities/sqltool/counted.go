@@ -43,7 +43,7 @@ func ordinalKey(first []byte, number int) []byte {
 		return first
 	}
 	known := bytes.Clone(first)
-	hash := expression.Sum(string(hashIn(first)), number)
+	hash := expression.DigestBytes(string(hashIn(first)), number)
 	copy(hashIn(known), hash)
 	return known
 }
@@ -66,8 +66,8 @@ func (k *stateRows) metOf(first []byte) []byte {
 	return append(key, hashIn(first)...)
 }
 
-// Met are the counts that the write adds to known rows.
-func (k *stateRows) Met() (keys [][]byte) {
+// AddedCounts are the counts that the write adds to known rows.
+func (k *stateRows) AddedCounts() (keys [][]byte) {
 	if !k.IsCounted() {
 		return nil
 	}

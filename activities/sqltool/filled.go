@@ -64,7 +64,7 @@ func keepFilled(ctx context.Context, tx StateTx, w *TableWrite) error {
 		}
 	}
 	next := slices.Clone(filled)
-	for _, table := range w.tables() {
+	for _, table := range w.childTables() {
 		mark, done := markOf(table), w.below.done[table.Shown]
 		has := done.affected > 0
 		switch {

@@ -50,7 +50,7 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 	owned := false // the rows are those of the write alone
 	for i, row := range w.Rows {
 		value := row[column.Name]
-		if !reads.changes(value) || w.deletesRow(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
+		if !reads.mayChange(value) || w.deletesRow(row) && !slices.Contains(w.DeleteColumns(), column.Name) {
 			continue
 		}
 		sent, problem := reads.readValue(value)
@@ -103,12 +103,12 @@ func isSame(sent, value any) bool {
 // rowWith is a row with another value of a column. The table of rows that are refused gets the row as it was.
 func (w *TableWrite) rowWith(i int, column string, value any) map[string]any {
 	before := w.Rows[i]
-	if w.Rejects() {
+	if w.HasRejectTable() {
 		if w.served == nil {
 			w.served = map[int]map[string]any{}
 		}
-		if _, known := w.served[w.Number(i)]; !known {
-			w.served[w.Number(i)] = before
+		if _, known := w.served[w.OriginalNumber(i)]; !known {
+			w.served[w.OriginalNumber(i)] = before
 		}
 	}
 	row := maps.Clone(before)
@@ -126,11 +126,11 @@ func (c contract) discardsMisfits() bool {
 func (w *TableWrite) handleMisfit(d *Dialect, i int, column Column, value any, problem string) error {
 	const shown = 100
 	reason := fmt.Sprintf("%q %s, and its column is of type %s", tool.CutText(expression.Text(value), shown), problem, column.Type)
-	if w.Rejects() {
+	if w.HasRejectTable() {
 		if w.unfit == nil {
 			w.unfit = map[int]*RowRefusal{}
 		}
-		w.unfit[w.Number(i)] = &RowRefusal{Code: d.Mismatch, Column: column.Name, Reason: reason}
+		w.unfit[w.OriginalNumber(i)] = &RowRefusal{Code: d.Mismatch, Column: column.Name, Reason: reason}
 		return nil
 	}
 	never := ""
@@ -139,11 +139,13 @@ func (w *TableWrite) handleMisfit(d *Dialect, i int, column Column, value any, p
 	}
 	return tool.Errorf("%s%s, column %q: %s; %schange the value in args or fields, set another type for the column before the sink creates it "+
 		"(`columns: {%s: text}`), or discard such values (`schema_contract: {data_type: discard_value}`)",
-		w.Doing(), w.RowText(w.Number(i)), column.Name, reason, never, column.Name)
+		w.DescribeAction(), w.RowText(w.OriginalNumber(i)), column.Name, reason, never, column.Name)
 }
 
 // isUnfit reports whether a row is refused because a value would change.
-func (w *TableWrite) isUnfit(i int) bool { return len(w.unfit) > 0 && w.unfit[w.Number(i)] != nil }
+func (w *TableWrite) isUnfit(i int) bool {
+	return len(w.unfit) > 0 && w.unfit[w.OriginalNumber(i)] != nil
+}
 
 // deletesRow reports whether a row deletes the one with its key.
 func (r *mergeKey) deletesRow(row map[string]any) bool {
@@ -160,7 +162,7 @@ func (r *rejecting) rejectUnfit(ctx context.Context, w *TableWrite) (*TableWrite
 		if marked[i] = w.isUnfit(i); !marked[i] {
 			continue
 		}
-		if err := r.rejectRow(ctx, w.partOf(i, i+1), w.unfit[w.Number(i)]); err != nil {
+		if err := r.rejectRow(ctx, w.partOf(i, i+1), w.unfit[w.OriginalNumber(i)]); err != nil {
 			return nil, err
 		}
 	}

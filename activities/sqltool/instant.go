@@ -7,14 +7,14 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Instant converts a text to a form whose order by code points is the order of time. A time without an offset is in a
+// SortableInstant converts a text to a form whose order by code points is the order of time. A time without an offset is in a
 // zone with that many seconds east of UTC.
-func Instant(text string, offset int) (instant string, ok bool) {
+func SortableInstant(text string, offset int) (instant string, ok bool) {
 	at, ok := expression.ParseTimeIn(text, time.FixedZone("", offset))
 	return InstantText(at), ok
 }
 
-// InstantText is a time as Instant gives it.
+// InstantText is a time as SortableInstant gives it.
 func InstantText(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
 // comparesInstants reports whether times in a text column are compared as instants.
@@ -51,7 +51,7 @@ func (b *bounds) holdsInstant(value any) bool {
 			continue
 		}
 		text, isText := value.(string)
-		given, ok := Instant(text, offset)
+		given, ok := SortableInstant(text, offset)
 		if !isText || !ok || !one.holds(given, InstantText(bound)) {
 			return false
 		}

@@ -20,8 +20,8 @@ type StateTool struct {
 // BeginsItself marks a tool that waits before it acts.
 func (StateTool) BeginsItself() {}
 
-// Notes reports whether a write is noted: one to a table is, and one with a statement is not.
-func (StateTool) Notes(in interpreter.ToolInput) bool {
+// RecordsWrite reports whether a write is noted: one to a table is, and one with a statement is not.
+func (StateTool) RecordsWrite(in interpreter.ToolInput) bool {
 	_, statement := in.Fields["statement"]
 	_, table := in.Fields["table"]
 	return table && !statement
@@ -29,7 +29,7 @@ func (StateTool) Notes(in interpreter.ToolInput) bool {
 
 // ClaimState claims the state for the call.
 func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, claim incremental.Claim) (claimed incremental.ClaimedState, err error) {
-	target, err := Target(in)
+	target, err := ParseTarget(in)
 	if err != nil {
 		return claimed, err
 	}
@@ -48,7 +48,7 @@ func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, cla
 
 // MoveState moves the state without a write of rows.
 func (k StateTool) MoveState(ctx context.Context, in interpreter.ToolInput, write incremental.StateWrite) error {
-	return k.Change(ctx, in, true, func(tx StateTx) error { return Move(ctx, tx, &TableWrite{stateRows: stateRows{State: &write}}) })
+	return k.Change(ctx, in, true, func(tx StateTx) error { return MoveState(ctx, tx, &TableWrite{stateRows: stateRows{State: &write}}) })
 }
 
 // States are the states whose names have the prefix.

@@ -28,13 +28,13 @@ func LargestValue(res tool.Resources) int64 {
 	return 2 * (res.MaxResponseBytes + int64(res.MaxPayload))
 }
 
-// Check refuses an operation that was written before with other rows.
-func (w *TableWrite) Check(before tool.WrittenBefore) error {
+// CheckWrittenBefore refuses an operation that was written before with other rows.
+func (w *TableWrite) CheckWrittenBefore(before tool.WrittenBefore) error {
 	return w.LedgerRecord.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }
 
-// Recount corrects how many rows the ledger has of a write.
-func (w *TableWrite) Recount(ctx context.Context, tx StateTx, written int) error {
+// RecountRows corrects how many rows the ledger has of a write.
+func (w *TableWrite) RecountRows(ctx context.Context, tx StateTx, written int) error {
 	if w.Operation == "" {
 		return nil
 	}
@@ -48,9 +48,9 @@ type Sweeper struct {
 	last map[string]time.Time
 }
 
-// Due reports whether it is time for the ledger of a name. The first time comes
+// IsDue reports whether it is time for the ledger of a name. The first time comes
 // an hour after the first write.
-func (s *Sweeper) Due(name string) bool {
+func (s *Sweeper) IsDue(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {

@@ -44,15 +44,17 @@ func modeOf(name string) mode {
 	return modes[slices.IndexFunc(modes, func(m mode) bool { return m.name == name })]
 }
 
-// Conflict is the ON CONFLICT clause of the write, "" for none. lacks returns the condition that a row has no value
+// ConflictClause is the ON CONFLICT clause of the write, "" for none. lacks returns the condition that a row has no value
 // for a column, "" if each row has one.
-func (w *TableWrite) Conflict(lacks func(column string) string) string { return w.conflict(w, lacks) }
+func (w *TableWrite) ConflictClause(lacks func(column string) string) string {
+	return w.conflict(w, lacks)
+}
 
-// Meets reports whether rows to be written may exist already.
-func (w *TableWrite) Meets() bool { return w.conflict(w, HasAll) != "" }
+// MayConflict reports whether rows to be written may exist already.
+func (w *TableWrite) MayConflict() bool { return w.conflict(w, HasAll) != "" }
 
-// Updates reports whether rows to be written replace existing ones.
-func (w *TableWrite) Updates() bool { return w.upsert }
+// UpdatesRows reports whether rows to be written replace existing ones.
+func (w *TableWrite) UpdatesRows() bool { return w.upsert }
 
 // replaceClause is the clause by which a row replaces the one with its key, unless that one is newer. Columns
 // that the row lacks keep their values.

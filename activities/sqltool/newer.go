@@ -99,13 +99,13 @@ func (s *stage) beginRound(ctx context.Context) error {
 
 // beginReading creates the table that collects the rows which other loads write from now on.
 func (s *stage) beginReading(ctx context.Context) error {
-	if err := s.tx.Alone(); err != nil {
+	if err := s.tx.RequireAlone(); err != nil {
 		return err
 	}
 	if err := s.dropLeftOver(ctx); err != nil {
 		return err
 	}
-	target, err := s.tx.Inspect(ctx, s.write)
+	target, err := s.tx.DescribeTarget(ctx, s.write)
 	if err != nil || target.NoSchema {
 		return err
 	}
@@ -125,12 +125,12 @@ func (s *stage) beginReading(ctx context.Context) error {
 	}
 	if len(key) > 0 { // some types have no order
 		names := QuoteNames(lists.Map(key, func(c TargetColumn) string { return c.Name }))
-		_ = s.tx.Try(ctx, func() error {
+		_ = s.tx.TryPart(ctx, func() error {
 			_, err := s.tx.Exec(ctx, "CREATE INDEX "+quoteName(newer.Table[len(newer.Table)-1]+"_key")+" ON "+newer.QuotedTable()+" ("+names+")")
 			return err
 		})
 	}
-	if err := s.tx.Share(ctx, s.write, newer); err != nil {
+	if err := s.tx.ShareTable(ctx, s.write, newer); err != nil {
 		return err
 	}
 	s.newer = newer
@@ -138,16 +138,16 @@ func (s *stage) beginReading(ctx context.Context) error {
 	return err
 }
 
-// Begins reports whether the write has a call or loop known that begins to read.
-func (s *staging) Begins() bool { return s.Staged() && s.Do == interpreter.StagingBegin }
+// IsBegin reports whether the write has a call or loop known that begins to read.
+func (s *staging) IsBegin() bool { return s.IsStaged() && s.Do == interpreter.StagingBegin }
 
 // StagingID is the ID of the call or loop of a write that is staged.
 func (s *staging) StagingID() string { return s.ID }
 
-// Alone reports whether the write needs exclusive use of the table, if that is known beforehand: when a call or loop
+// NeedsExclusiveTable reports whether the write needs exclusive use of the table, if that is known beforehand: when a call or loop
 // begins to read, publishes, or writes rows that others may have written recently.
-func (s *staging) Alone() bool {
-	return s.Staged() && (s.Begins() || s.Do == interpreter.StagingPublish || s.deleteMissing)
+func (s *staging) NeedsExclusiveTable() bool {
+	return s.IsStaged() && (s.IsBegin() || s.Do == interpreter.StagingPublish || s.deleteMissing)
 }
 
 // BegunStatement finds out whether a call or loop has begun.
@@ -165,7 +165,7 @@ func recordNewer(ctx context.Context, tx StagingTx, w *TableWrite) error {
 	if len(w.Rows)+len(w.Deletes) == 0 {
 		return nil
 	}
-	readers, err := others(ctx, tx, w)
+	readers, err := otherNewerTables(ctx, tx, w)
 	if err != nil {
 		return err
 	}
@@ -175,19 +175,19 @@ func recordNewer(ctx context.Context, tx StagingTx, w *TableWrite) error {
 		}
 	}
 	if len(readers) > 0 {
-		_, err = tx.Columns(ctx, w) // a transaction knows one table
+		_, err = tx.ReadColumns(ctx, w) // a transaction knows one table
 	}
 	return err
 }
 
-// others returns the tables of newer rows of the write's target, without the write's own.
-func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWrite, err error) {
-	readers, err := tx.Readers(ctx, w)
+// otherNewerTables returns the tables of newer rows of the write's target, without the write's own.
+func otherNewerTables(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWrite, err error) {
+	readers, err := tx.NewerRowTables(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	for _, reader := range readers {
-		if name := reader[len(reader)-1]; w.Staged() && strings.HasSuffix(name, "_"+w.ID) {
+		if name := reader[len(reader)-1]; w.IsStaged() && strings.HasSuffix(name, "_"+w.ID) {
 			continue
 		}
 		found = append(found, &TableWrite{TableName: TableName{reader, w.Shown}, mode: modeOf(modeInsert)})
@@ -197,7 +197,7 @@ func others(ctx context.Context, tx StagingTx, w *TableWrite) (found []*TableWri
 
 // recordKeys adds the keys of what was written to one table.
 func recordKeys(ctx context.Context, tx StagingTx, w, reader *TableWrite) error {
-	columns, err := tx.Columns(ctx, reader)
+	columns, err := tx.ReadColumns(ctx, reader)
 	if err != nil {
 		return err
 	}
@@ -208,14 +208,14 @@ func recordKeys(ctx context.Context, tx StagingTx, w, reader *TableWrite) error 
 	rows, known := w.keysWritten(key)
 	if known && len(rows) > 0 {
 		reader.Columns, reader.Rows = slices.Concat(key, []string{goneColumn}), rows
-		err := tx.Try(ctx, func() error {
-			_, err := tx.Insert(ctx, reader)
+		err := tx.TryPart(ctx, func() error {
+			_, err := tx.InsertRows(ctx, reader)
 			return err
 		})
 		if err == nil {
 			return nil
 		}
-		if tx.Refused(reader, err) == nil {
+		if tx.RefusalOf(reader, err) == nil {
 			return err
 		}
 		known = false
@@ -247,7 +247,7 @@ func (w *TableWrite) keysWritten(key []string) (rows []map[string]any, known boo
 		return true
 	}
 	for i, row := range w.Rows {
-		if !slices.Contains(w.refused, w.Number(i)) && !add(row, false) {
+		if !slices.Contains(w.refused, w.OriginalNumber(i)) && !add(row, false) {
 			return nil, false
 		}
 	}
@@ -264,7 +264,7 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 	key, some, err := s.readNewer(ctx)
 	if !some || err != nil || len(settled.Rows)+len(settled.Deletes) == 0 {
 		if err == nil && s.newer != nil {
-			_, err = s.tx.Columns(ctx, s.write) // a transaction knows one table
+			_, err = s.tx.ReadColumns(ctx, s.write) // a transaction knows one table
 		}
 		return settled, err
 	}
@@ -303,7 +303,7 @@ func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWr
 			rest.Deletes, rest.deletesFrom = append(rest.Deletes, row), append(rest.deletesFrom, settled.deletesFrom[i])
 		}
 	}
-	_, err = s.tx.Columns(ctx, s.write) // a transaction knows one table
+	_, err = s.tx.ReadColumns(ctx, s.write) // a transaction knows one table
 	return rest, err
 }
 
@@ -312,7 +312,7 @@ func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err err
 	if s.newer == nil {
 		return nil, false, nil
 	}
-	columns, err := s.tx.Columns(ctx, s.newer)
+	columns, err := s.tx.ReadColumns(ctx, s.newer)
 	if err != nil {
 		return nil, false, err
 	}
@@ -372,7 +372,7 @@ func SameKey(key []string, one, other string) string {
 
 // recordPublished records which rows were published, for other calls and loops that read at the same time.
 func (s *stage) recordPublished(ctx context.Context, there []Column) error {
-	readers, err := others(ctx, s.tx, s.write)
+	readers, err := otherNewerTables(ctx, s.tx, s.write)
 	if err != nil {
 		return err
 	}
@@ -411,7 +411,7 @@ func (s *stage) meetsOther(ctx context.Context, id string, there []Column) (bool
 	}
 	other.column = own.column
 	if of != s.write {
-		if there, err = s.tx.Columns(ctx, of); err != nil {
+		if there, err = s.tx.ReadColumns(ctx, of); err != nil {
 			return true, err
 		}
 	}

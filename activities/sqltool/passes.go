@@ -42,7 +42,7 @@ func (w *TableWrite) withoutReplaced() *TableWrite {
 		before, known := last[key]
 		switch {
 		case !known:
-		case w.Rejects():
+		case w.HasRejectTable():
 			repeats = true
 		case w.isOlder(row, w.Rows[before]):
 			lost[i] = true
@@ -59,13 +59,13 @@ func (w *TableWrite) withoutReplaced() *TableWrite {
 	return rest
 }
 
-// Repeats reports whether several rows may have one key, or rows are both written and deleted.
-func (w *TableWrite) Repeats() bool {
+// MayRepeatKeys reports whether several rows may have one key, or rows are both written and deleted.
+func (w *TableWrite) MayRepeatKeys() bool {
 	return w.repeats || len(w.Deletes) > 0 && len(w.Rows) > 0
 }
 
-// Repeating is the write where the database has found that several rows have one key.
-func (w *TableWrite) Repeating() *TableWrite {
+// WithRepeatedKeys is the write where the database has found that several rows have one key.
+func (w *TableWrite) WithRepeatedKeys() *TableWrite {
 	repeating := *w
 	repeating.repeats = true
 	return &repeating
@@ -114,7 +114,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 			return passes
 		}
 		pass := w.pickRows(rows)
-		pass.counted = n > 0 && w.upsert && w.sequence == "" && !w.Rejects()
+		pass.counted = n > 0 && w.upsert && w.sequence == "" && !w.HasRejectTable()
 		pass.Deletes = lists.Map(deletes, func(i int) map[string]any { return w.Deletes[i] })
 		passes = append(passes, pass)
 	}
@@ -124,7 +124,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 func (w *TableWrite) changesInOrder() []change {
 	changes := make([]change, 0, len(w.Rows)+len(w.Deletes))
 	for i := range w.Rows {
-		changes = append(changes, change{row: i, number: w.Number(i)})
+		changes = append(changes, change{row: i, number: w.OriginalNumber(i)})
 	}
 	for i := range w.Deletes {
 		changes = append(changes, change{row: i, number: w.deletesFrom[i], deletes: true})
@@ -138,11 +138,11 @@ func (w *TableWrite) applyChange(before *[]change, one change) {
 	if n := len(*before); n > 0 {
 		last := (*before)[n-1]
 		switch {
-		case (one.deletes || last.deletes || !w.Rejects()) && w.isOlder(w.rowOf(one), w.rowOf(last)):
+		case (one.deletes || last.deletes || !w.HasRejectTable()) && w.isOlder(w.rowOf(one), w.rowOf(last)):
 			return
 		case one.deletes:
 			*before = (*before)[:0]
-		case w.upsert && !last.deletes && !w.Rejects() && w.coversRow(w.rowOf(one), w.rowOf(last)):
+		case w.upsert && !last.deletes && !w.HasRejectTable() && w.coversRow(w.rowOf(one), w.rowOf(last)):
 			*before = (*before)[:n-1]
 		}
 	}
@@ -197,8 +197,8 @@ func (s *rowSet) sameColumns(a, b int) bool {
 	})
 }
 
-// Lacking are the columns that some of the rows lack.
-func (s *rowSet) Lacking() (columns []string) {
+// MissingColumns are the columns that some of the rows lack.
+func (s *rowSet) MissingColumns() (columns []string) {
 	if s.uniform {
 		return nil
 	}
@@ -213,13 +213,13 @@ func (s *rowSet) Lacking() (columns []string) {
 	return columns
 }
 
-// Needs reports whether a new row needs a value for a column.
-func (c tableColumns) Needs(column string) bool {
+// NeedsValue reports whether a new row needs a value for a column.
+func (c tableColumns) NeedsValue(column string) bool {
 	return slices.ContainsFunc(c, func(one Column) bool { return one.Required && one.Name == column })
 }
 
-// Absent are the columns that no row has and a new one needs. A row that is there has them.
-func (w *TableWrite) Absent() (columns []string) {
+// AbsentColumns are the columns that no row has and a new one needs. A row that is there has them.
+func (w *TableWrite) AbsentColumns() (columns []string) {
 	if !w.upsert {
 		return nil
 	}

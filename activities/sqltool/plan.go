@@ -13,10 +13,10 @@ import (
 // fromRows is in a statement for a type that follows from rows which are not known.
 const fromRows = "…"
 
-// Plan predicts what a write would do to its table in its present form. It uses the code of Settle and changes
+// PlanWrite predicts what a write would do to its table in its present form. It uses the code of SettleWrite and changes
 // nothing. Without in.Args and in.Result the rows are unknown. The error is the one that the write would
 // return.
-func Plan(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
+func PlanWrite(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
 	if in.Staging == nil && in.Place != "" {
 		in.Staging = &interpreter.Staging{} // a run names the call or loop whose rows are published together
 	}
@@ -50,7 +50,7 @@ func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool
 			return plans, err
 		}
 		if len(write.Rows) == 0 {
-			for _, column := range slices.Concat(child.columns, child.positions()) {
+			for _, column := range slices.Concat(child.columns, child.positionColumns()) {
 				write.Columns = appendNew(write.Columns, column)
 				if write.types[column] == "" {
 					write.types[column] = fromRows
@@ -75,7 +75,7 @@ func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (
 	if err := w.checkNames(tx.Dialect()); err != nil {
 		return plan, err
 	}
-	table, err := tx.Columns(ctx, w)
+	table, err := tx.ReadColumns(ctx, w)
 	if err != nil {
 		return plan, err
 	}
@@ -84,7 +84,7 @@ func planTable(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool) (
 		return plan, err
 	}
 	plan.Exists, plan.Qualified, plan.Empty = len(table) > 0, there.Name, there.Exists && !there.HasRow
-	if plan.Exists && w.Staged() {
+	if plan.Exists && w.IsStaged() {
 		inspected := *w
 		if w.contract.columns == evolve {
 			inspected.where = nil // rows may have its column

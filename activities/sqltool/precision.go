@@ -123,7 +123,7 @@ func (p precision) cutsNumber(number any) bool {
 	case keepsDouble:
 		return expression.IsRounded(number)
 	case keepsReal:
-		float, _ := expression.Float(number)
+		float, _ := expression.NearestFloat(number)
 		return expression.IsRounded(number) || !math.IsNaN(float) && strconv.FormatFloat(float, 'g', -1, 64) != strconv.FormatFloat(float, 'g', -1, 32)
 	case keepsAll, keepsFraction, keepsDay, keepsClock, keepsBlanks, keepsBytes:
 	}

@@ -40,7 +40,7 @@ func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error
 		return written, stagingError(typeEmptyReplace, "%s for table %q, so nothing was deleted there: "+
 			"if this should empty it, write allow_empty: true", none, s.write.Shown)
 	}
-	target, err := s.tx.Columns(ctx, s.write)
+	target, err := s.tx.ReadColumns(ctx, s.write)
 	if err != nil {
 		return written, err
 	}
@@ -93,7 +93,7 @@ func (s *stage) countStaged(ctx context.Context) (rows int64, columns []string, 
 // rowsOf counts rows of a table; none are in one that is not there.
 func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, err error) {
 	if s.beside != nil && table == s.beside.QuotedTable() {
-		if columns, err := s.tx.Columns(ctx, s.beside); len(columns) == 0 || err != nil {
+		if columns, err := s.tx.ReadColumns(ctx, s.beside); len(columns) == 0 || err != nil {
 			return 0, err
 		}
 	}
@@ -191,7 +191,7 @@ func (s *stage) deleteBelowGone(ctx context.Context, isGone string) error {
 	}
 	parents := *s.write
 	var err error
-	if parents.tableColumns, err = s.tx.Columns(ctx, &parents); err != nil {
+	if parents.tableColumns, err = s.tx.ReadColumns(ctx, &parents); err != nil {
 		return err
 	}
 	keys, err := s.tx.KeysWhere(ctx, &parents, isGone)
@@ -281,7 +281,7 @@ func (p *difference) sameKey() string {
 func (p *difference) isGone() string {
 	same := p.write.Key
 	if p.of != nil {
-		same = lists.Add(slices.Clone(same), p.of.linked...)
+		same = lists.AddUnique(slices.Clone(same), p.of.linked...)
 	}
 	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + SameKey(same, thereName, givenName) + ")"
 }

@@ -57,7 +57,7 @@ func (p *QueryPage) notUnique(key string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNotUnique, Final: true,
 		Message: fmt.Sprintf("order_by: two rows have the %s %q, so a transfer that continues after one of them could lose the other; "+
-			"order by a column whose values are unique", quoteName(p.Column), playbook.Shorten(key)),
+			"order by a column whose values are unique", quoteName(p.Column), playbook.ShortenText(key)),
 	}
 }
 
@@ -77,9 +77,9 @@ func NewPageRows(page *QueryPage) *PageRows {
 	return &PageRows{page: page, last: page.After}
 }
 
-// Admit reports whether the page has a row, whose key is shown as text in errors. isAfter is false for the row before the page, as
+// AdmitRow reports whether the page has a row, whose key is shown as text in errors. isAfter is false for the row before the page, as
 // its database compares keys; that is read again, so that another row with its key is seen.
-func (r *PageRows) Admit(key []byte, text string, isAfter bool) (admitted bool, err error) {
+func (r *PageRows) AdmitRow(key []byte, text string, isAfter bool) (admitted bool, err error) {
 	switch {
 	case !isAfter:
 		if r.same++; r.same > 1 {

@@ -159,9 +159,9 @@ func (r Reader) readValue(value any) (sent any, problem string) {
 	return value, ""
 }
 
-// changes reports whether values of this type may become others in the column. It is called for each value of a
+// mayChange reports whether values of this type may become others in the column. It is called for each value of a
 // write.
-func (r Reader) changes(value any) bool {
+func (r Reader) mayChange(value any) bool {
 	switch value.(type) {
 	case nil:
 		return false

@@ -28,12 +28,12 @@ type RowRefusal struct{ Code, Column, Reason, Constraint string }
 // RejectingTx is a transaction whose writes can be undone in part.
 type RejectingTx interface {
 	TableTx
-	// Try runs a part of the transaction, which is undone if it fails.
-	Try(ctx context.Context, part func() error) error
-	// Refused is why the database refuses rows of a write, nil for an error of another kind.
-	Refused(w *TableWrite, err error) *RowRefusal
-	// Immediate has constraints checked at once that may be checked at the end.
-	Immediate(ctx context.Context) error
+	// TryPart runs a part of the transaction, which is undone if it fails.
+	TryPart(ctx context.Context, part func() error) error
+	// RefusalOf is why the database refuses rows of a write, nil for an error of another kind.
+	RefusalOf(w *TableWrite, err error) *RowRefusal
+	// CheckConstraintsNow has constraints checked at once that may be checked at the end.
+	CheckConstraintsNow(ctx context.Context) error
 }
 
 func rejectedKeys() []playbook.Field {
@@ -71,16 +71,16 @@ func rejectedTarget(in interpreter.ToolInput, fields map[string]any) (*TableWrit
 	for name, value := range fields {
 		inner.Fields[name] = expression.Of(value)
 	}
-	table, err := Target(inner)
+	table, err := ParseTarget(inner)
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: rejected needs table, the name of the table for rows that the database rejects", in.Step)
 	}
 	return table, nil
 }
 
-// Targets are the tables that a call in table mode names: those of its rows, and that of those which are rejected.
-func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
-	target, err := Target(in)
+// TargetTables are the tables that a call in table mode names: those of its rows, and that of those which are rejected.
+func TargetTables(in interpreter.ToolInput) ([]*TableWrite, error) {
+	target, err := ParseTarget(in)
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +100,10 @@ func Targets(in interpreter.ToolInput) ([]*TableWrite, error) {
 // are the rows that are acceptable without asking the database.
 func newInserter(ctx context.Context, tx RejectingTx, w *TableWrite) (insert func(context.Context, *TableWrite) (WriteResult, error), fit *TableWrite, err error) {
 	if w.table == nil && !w.lenient && !w.finding && w.where == nil {
-		return tx.Insert, w, nil
+		return tx.InsertRows, w, nil
 	}
 	if w.table != nil {
-		if err := tx.Immediate(ctx); err != nil {
+		if err := tx.CheckConstraintsNow(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -121,11 +121,11 @@ type rejecting struct {
 	inTable int64
 }
 
-// Rejects reports whether rows that the database refuses have a table of their own.
-func (r *rejection) Rejects() bool { return r.table != nil }
+// HasRejectTable reports whether rows that the database refuses have a table of their own.
+func (r *rejection) HasRejectTable() bool { return r.table != nil }
 
-// Finding is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
-func (w *TableWrite) Finding() *TableWrite {
+// ForFindingRefusals is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
+func (w *TableWrite) ForFindingRefusals() *TableWrite {
 	finding := *w
 	finding.finding = true
 	return &finding
@@ -146,18 +146,18 @@ func (r *rejecting) insertRows(ctx context.Context, w *TableWrite) (written Writ
 	if len(w.Rows) == 0 {
 		return written, nil
 	}
-	err = r.tx.Try(ctx, func() (err error) {
-		written, err = r.tx.Insert(ctx, w)
+	err = r.tx.TryPart(ctx, func() (err error) {
+		written, err = r.tx.InsertRows(ctx, w)
 		return err
 	})
-	refusal := r.tx.Refused(w, err)
+	refusal := r.tx.RefusalOf(w, err)
 	switch {
 	case err == nil:
 		return written, nil
 	case refusal == nil, w.table == nil && !w.lenient && !w.finding && refusal.Constraint != whereCheck:
 		return WriteResult{}, err
 	case len(w.Rows) == 1 && w.finding && !w.lenient && refusal.Constraint != whereCheck:
-		return WriteResult{}, &RefusedRowError{w.Number(0), err}
+		return WriteResult{}, &RefusedRowError{w.OriginalNumber(0), err}
 	case len(w.Rows) == 1:
 		return WriteResult{}, r.refuseRow(ctx, w, refusal)
 	}
@@ -198,7 +198,7 @@ func (r *rejecting) rejectRow(ctx context.Context, w *TableWrite, why *RowRefusa
 	if err := r.makeTable(ctx, w); err != nil {
 		return err
 	}
-	served := w.served[w.Number(0)]
+	served := w.served[w.OriginalNumber(0)]
 	if served == nil {
 		served = inBase64(withoutOwn(w.Rows[0]))
 	}
@@ -207,7 +207,7 @@ func (r *rejecting) rejectRow(ctx context.Context, w *TableWrite, why *RowRefusa
 		return err
 	}
 	in, table := w.in, w.table.QuotedTable()
-	operation, number, path := w.identity(w.Number(0))
+	operation, number, path := w.rowIdentity(w.OriginalNumber(0))
 	reason := strings.ReplaceAll(why.Reason, "\x00", `\u0000`)
 	if path != "" {
 		reason = path + ": " + reason
@@ -223,14 +223,14 @@ func (r *rejecting) rejectRow(ctx context.Context, w *TableWrite, why *RowRefusa
 		return err
 	}
 	r.write.leftOut.RejectedRows++
-	r.write.refused = append(r.write.refused, w.Number(0))
+	r.write.refused = append(r.write.refused, w.OriginalNumber(0))
 	if r.inTable += added; r.inTable <= int64(w.max) {
 		return nil
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
 		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; %s: %s",
-			w.max, w.RowText(w.Number(0)), why.Reason),
+			w.max, w.RowText(w.OriginalNumber(0)), why.Reason),
 	}
 }
 
@@ -241,7 +241,7 @@ func (r *rejecting) makeTable(ctx context.Context, w *TableWrite) error {
 	}
 	r.made = true
 	table := w.table
-	columns, err := r.tx.Columns(ctx, table)
+	columns, err := r.tx.ReadColumns(ctx, table)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (r *rejecting) makeTable(ctx context.Context, w *TableWrite) error {
 		if err := table.makeSchema(ctx, r.tx, nil); err != nil {
 			return err
 		}
-		if err := r.tx.Change(ctx, table, func() error { return table.runStatements(ctx, r.tx, table.changes) }); err != nil {
+		if err := r.tx.ChangeSchema(ctx, table, func() error { return table.runStatements(ctx, r.tx, table.changes) }); err != nil {
 			return err
 		}
 	}
@@ -262,7 +262,7 @@ func (r *rejecting) makeTable(ctx context.Context, w *TableWrite) error {
 			return tool.Errorf("table %q of rejected has no column %q, so it is another table; use a name that does not exist yet, and the table is created", table.Shown, column)
 		}
 	}
-	if _, err = r.tx.Columns(ctx, w); err != nil { // a transaction knows one table
+	if _, err = r.tx.ReadColumns(ctx, w); err != nil { // a transaction knows one table
 		return err
 	}
 	in := w.in

@@ -27,11 +27,11 @@ type action struct {
 	err       error
 }
 
-// Prepare reads what a call is to do, for [Read].
-func Prepare(in interpreter.ToolInput, dialect statement.Dialect) any {
+// PrepareRows reads what a call is to do, for [Read].
+func PrepareRows(in interpreter.ToolInput, dialect statement.Dialect) any {
 	read := readAction(in, dialect)
 	if read.write != nil {
-		read.write.chunks = read.write.Seen()
+		read.write.chunks = read.write.LookupChunks()
 	}
 	return read
 }
@@ -111,29 +111,29 @@ func NewRows(step string, columns []string, limit int64) (*RowCollector, error) 
 	return &RowCollector{step: step, Columns: columns, List: []any{}, around: around, left: limit, limit: limit}, nil
 }
 
-// Add adds a row that took size bytes on its way.
-func (r *RowCollector) Add(ctx context.Context, values []any, size int) error {
+// AddRow adds a row that took size bytes on its way.
+func (r *RowCollector) AddRow(ctx context.Context, values []any, size int) error {
 	size += r.around
 	if r.Each != nil {
 		if int64(size) > r.limit {
 			return tool.TooLargef("step %q: a row of the statement is larger than %d bytes; select fewer or shorter columns", r.step, r.limit)
 		}
-		return r.Each(r.named(values), size)
+		return r.Each(r.namedRow(values), size)
 	}
 	r.left -= int64(size)
 	if r.left < 0 {
 		return tool.TooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
 			r.step, r.limit, len(r.List))
 	}
-	if err := r.memory.Add(ctx, len(values), size); err != nil {
+	if err := r.memory.CountRow(ctx, len(values), size); err != nil {
 		return err
 	}
-	r.List = append(r.List, r.named(values))
+	r.List = append(r.List, r.namedRow(values))
 	return nil
 }
 
-// named is a row by the names of its columns.
-func (r *RowCollector) named(values []any) map[string]any {
+// namedRow is a row by the names of its columns.
+func (r *RowCollector) namedRow(values []any) map[string]any {
 	row := make(map[string]any, len(values))
 	for i, value := range values {
 		row[r.Columns[i]] = value

@@ -137,7 +137,7 @@ const (
 // ofState is where known rows of a state begin: those without a cursor, those with one, or those
 // of the next state.
 func ofState(name string, begin byte) []byte {
-	return append(expression.Sum(name)[:stateBytes:stateBytes], begin)
+	return append(expression.DigestBytes(name)[:stateBytes:stateBytes], begin)
 }
 
 // belowRows is where known rows with this cursor position or a larger one begin.
@@ -148,7 +148,7 @@ func belowRows(name string, position []byte) []byte {
 // keepsRows returns the function that computes what the state records of each of count rows. It distinguishes a row
 // from the same row of another table: a call may write to several tables of the database that stores its state.
 func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow) []byte {
-	table, without, with := expression.Sum(cmp.Or(k.State.Rows.KnownAs, shown)), ofState(k.State.Name, withoutCursor), ofState(k.State.Name, withCursor)
+	table, without, with := expression.DigestBytes(cmp.Or(k.State.Rows.KnownAs, shown)), ofState(k.State.Name, withoutCursor), ofState(k.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
 	return func(row incremental.KnownRow) []byte {
@@ -169,16 +169,16 @@ func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow
 	}
 }
 
-// Number is the number of a row in the original write, from 1.
-func (s *rowSet) Number(i int) int {
+// OriginalNumber is the number of a row in the original write, from 1.
+func (s *rowSet) OriginalNumber(i int) int {
 	if s.numbers == nil {
 		return i + 1
 	}
 	return s.numbers[i]
 }
 
-// Unseen is the write without rows that are known.
-func (w *TableWrite) Unseen(known map[string]bool) *TableWrite {
+// WithoutKnown is the write without rows that are known.
+func (w *TableWrite) WithoutKnown(known map[string]bool) *TableWrite {
 	return w.withoutRows(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
@@ -213,8 +213,8 @@ type RowLookup struct {
 	reached []byte
 }
 
-// Seen are the chunks of a write, at least one where rows are distinguished at all.
-func (k *stateRows) Seen() (chunks []RowLookup) {
+// LookupChunks are the chunks of a write, at least one where rows are distinguished at all.
+func (k *stateRows) LookupChunks() (chunks []RowLookup) {
 	if k.State == nil || k.State.Rows == nil || k.unneeded {
 		return nil
 	}
@@ -393,8 +393,8 @@ func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {
 	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)
 }
 
-// Target is the table of a call that writes nothing yet.
-func Target(in interpreter.ToolInput) (*TableWrite, error) {
+// ParseTarget is the table of a call that writes nothing yet.
+func ParseTarget(in interpreter.ToolInput) (*TableWrite, error) {
 	shown, err := tool.RequiredText(in, "table")
 	if err != nil {
 		return nil, err

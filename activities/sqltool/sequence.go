@@ -177,7 +177,7 @@ func (w *TableWrite) withDeletes() *TableWrite {
 	)
 	for i, row := range w.Rows {
 		if deleted[i] = w.deletesRow(row) && !w.isUnfit(i); deleted[i] {
-			deletes, numbers = append(deletes, row), append(numbers, w.Number(i))
+			deletes, numbers = append(deletes, row), append(numbers, w.OriginalNumber(i))
 		}
 	}
 	rest := w.withoutRows(deleted)

@@ -93,8 +93,8 @@ func (b *bounds) boundLimits() []limit {
 	return slices.DeleteFunc(all, func(one limit) bool { return one.value == nil })
 }
 
-// Staged reports whether what is written is published with the rest of its call or loop.
-func (s *staging) Staged() bool { return s.Staging != nil }
+// IsStaged reports whether what is written is published with the rest of its call or loop.
+func (s *staging) IsStaged() bool { return s.Staging != nil }
 
 // partNumber is the part of the write; a call without a loop has one.
 func (s *staging) partNumber() int64 {
@@ -107,21 +107,21 @@ func (s *staging) partNumber() int64 {
 // StagingTx is a transaction in which rows are staged and published.
 type StagingTx interface {
 	RejectingTx
-	// Alone returns ErrShared if other writes use the table.
-	Alone() error
-	// Inspect describes the table of a write.
-	Inspect(ctx context.Context, w *TableWrite) (*TargetTable, error)
+	// RequireAlone returns ErrShared if other writes use the table.
+	RequireAlone() error
+	// DescribeTarget describes the table of a write.
+	DescribeTarget(ctx context.Context, w *TableWrite) (*TargetTable, error)
 	// HoldWriters prevents others from writing to the table until the transaction ends, but not
 	// from reading it. It waits 5 s at most.
 	HoldWriters(ctx context.Context, w *TableWrite) error
-	// Readers are the tables of newer rows whose names begin and end as TableWrite.NewerNames says, by the parts of
+	// NewerRowTables are the tables of newer rows whose names begin and end as TableWrite.NewerNames says, by the parts of
 	// their names. One with an untrusted owner is an error.
-	Readers(ctx context.Context, w *TableWrite) ([][]string, error)
-	// Share lets those add to a table that may write to the table of the write.
-	Share(ctx context.Context, w, table *TableWrite) error
-	// Free gives the transaction exclusive use of a table of newer rows, by the parts of its name; it returns false
+	NewerRowTables(ctx context.Context, w *TableWrite) ([][]string, error)
+	// ShareTable lets those add to a table that may write to the table of the write.
+	ShareTable(ctx context.Context, w, table *TableWrite) error
+	// LockExclusively gives the transaction exclusive use of a table of newer rows, by the parts of its name; it returns false
 	// if others use it.
-	Free(ctx context.Context, table []string) (bool, error)
+	LockExclusively(ctx context.Context, table []string) (bool, error)
 }
 
 // TargetTable describes the target of staged rows, as far as the staging table must resemble it.
@@ -275,13 +275,13 @@ func (s *staging) readWhere(in interpreter.ToolInput) error {
 	return nil
 }
 
-// Store does what a write requests to its table and its staged rows. settled is what is left to write. The
+// StoreRows does what a write requests to its table and its staged rows. settled is what is left to write. The
 // returned write counts what was left out.
-func Store(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResult, *TableWrite, error) {
+func StoreRows(ctx context.Context, tx StagingTx, w, settled *TableWrite) (WriteResult, *TableWrite, error) {
 	if settled.below != nil { // of a transaction before
 		*settled.below = childFigures{}
 	}
-	if !w.Staged() {
+	if !w.IsStaged() {
 		written, err := WriteRows(ctx, tx, settled)
 		if err == nil && !written.leftNothing(settled) {
 			err = recordNewer(ctx, tx, settled)
@@ -472,7 +472,7 @@ func (s *stage) countBefore(ctx context.Context) error {
 		return nil
 	}
 	s.before = new(int64)
-	columns, err := s.tx.Columns(ctx, s.write)
+	columns, err := s.tx.ReadColumns(ctx, s.write)
 	if len(columns) == 0 || err != nil {
 		return err
 	}
@@ -520,13 +520,13 @@ func (s *stage) leavePart(ctx context.Context, rows int64, columns []string) err
 	return err
 }
 
-// Doing is what the write does, as the beginning of a message.
-func (w *TableWrite) Doing() string {
+// DescribeAction is what the write does, as the beginning of a message.
+func (w *TableWrite) DescribeAction() string {
 	if w.changing != nil {
 		const shown = 300
 		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing.Statement, shown))
 	}
-	if w.Staged() && w.Do == interpreter.StagingPublish {
+	if w.IsStaged() && w.Do == interpreter.StagingPublish {
 		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
 	}
 	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
@@ -571,7 +571,7 @@ func (w *TableWrite) numberRows(rows []map[string]any) {
 	for i, row := range rows {
 		w.Rows[i] = maps.Clone(row)
 		w.Rows[i][partColumn], w.Rows[i][roundColumn] = int(w.partNumber()), w.Round
-		placeRow(w, w.Rows[i], w.Number(i))
+		placeRow(w, w.Rows[i], w.OriginalNumber(i))
 	}
 }
 
@@ -661,14 +661,14 @@ func (s *stage) prepareBeside(ctx context.Context, settled *TableWrite) error {
 	if len(columns) == 0 {
 		return s.lostError(s.staged, 0)
 	}
-	_, err = s.tx.Columns(ctx, s.beside) // a transaction knows one table
+	_, err = s.tx.ReadColumns(ctx, s.beside) // a transaction knows one table
 	return err
 }
 
 // followColumns adapts the staging table to its target: it adds the columns that were added, and widens those that
 // were widened.
 func (s *stage) followColumns(ctx context.Context, target []Column) ([]Column, error) {
-	there, err := s.tx.Columns(ctx, s.beside)
+	there, err := s.tx.ReadColumns(ctx, s.beside)
 	if err != nil || len(there) == 0 || s.write.deleteMissing {
 		return there, err
 	}
@@ -676,7 +676,7 @@ func (s *stage) followColumns(ctx context.Context, target []Column) ([]Column, e
 	if len(changes) == 0 || err != nil {
 		return there, err
 	}
-	return there, s.tx.Change(ctx, s.beside, func() error { return s.beside.runStatements(ctx, s.tx, changes) })
+	return there, s.tx.ChangeSchema(ctx, s.beside, func() error { return s.beside.runStatements(ctx, s.tx, changes) })
 }
 
 // changesBeside returns the statements that adapt the staging table.
@@ -697,7 +697,7 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 			if of < 0 {
 				continue // it is gone again
 			}
-			changes = append(changes, s.beside.addColumn(d, inspected.Columns[of].definition()))
+			changes = append(changes, s.beside.addColumn(d, inspected.Columns[of].columnDefinition()))
 		case there[at].Type != column.Type && d.Widen != "":
 			changes = append(changes, s.beside.widenColumn(d, column.Name, column.Type))
 		}
@@ -705,8 +705,8 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 	return changes, nil
 }
 
-// definition is the column's definition in a staging table: it has the target's default and NOT NULL.
-func (c TargetColumn) definition() string {
+// columnDefinition is the column's definition in a staging table: it has the target's default and NOT NULL.
+func (c TargetColumn) columnDefinition() string {
 	definition := quoteName(c.Name) + " " + c.Type
 	if c.ReadOnly {
 		return definition
@@ -751,7 +751,7 @@ func (s *stage) makeBeside(ctx context.Context, columns []Column) error {
 // inspectTarget describes the target, or says why its rows cannot be published together.
 func (s *stage) inspectTarget(ctx context.Context) (*TargetTable, error) {
 	w := s.write
-	target, err := s.tx.Inspect(ctx, w)
+	target, err := s.tx.DescribeTarget(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -790,7 +790,7 @@ func (s *stage) createStatement(ctx context.Context, target *TargetTable, there 
 		}
 		definition := quoteName(column.Name) + " " + column.Type
 		if w.replace {
-			definition = column.definition()
+			definition = column.columnDefinition()
 		}
 		columns = append(columns, definition)
 	}
@@ -862,7 +862,7 @@ func (w *TableWrite) outsideError(row int) error {
 	if given := w.Rows[row][where.column]; given != nil {
 		value = fmt.Sprintf("%q", tool.CutText(expression.Text(given), 200))
 	}
-	return stagingError("outside_replace_where", "%s: column %q is %s, and replace_where is limited to rows%s", w.RowText(w.Number(row)), where.column, value, limits)
+	return stagingError("outside_replace_where", "%s: column %q is %s, and replace_where is limited to rows%s", w.RowText(w.OriginalNumber(row)), where.column, value, limits)
 }
 
 // lostError is the error of rows that are not there any more.
@@ -892,12 +892,12 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 	}
 	for _, one := range found {
 		// A write that uses the table keeps it for now, and an error of the update is not one of this write.
-		_ = s.tx.Try(ctx, func() error {
+		_ = s.tx.TryPart(ctx, func() error {
 			n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET dropped_at = "+d.Now+" WHERE id = $1 AND "+left, one.id, s.write.QuotedTable())
 			if n == 0 || err != nil {
 				return err
 			}
-			return s.tx.Change(ctx, s.write.besideIn(), func() error { return one.dropTables(ctx, s.tx) })
+			return s.tx.ChangeSchema(ctx, s.write.besideIn(), func() error { return one.dropTables(ctx, s.tx) })
 		})
 	}
 	return nil
@@ -916,7 +916,7 @@ func (l leftOver) dropTables(ctx context.Context, tx StagingTx) error {
 		if err != nil {
 			return err
 		}
-		if free, err := tx.Free(ctx, table); !free || err != nil {
+		if free, err := tx.LockExclusively(ctx, table); !free || err != nil {
 			return errors.Join(err, errInUse)
 		}
 	}

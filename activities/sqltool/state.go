@@ -276,11 +276,11 @@ type claimTarget struct {
 	tables []*TableWrite // those of its children behind it
 }
 
-// Table finds the table.
-func (t claimTarget) Table() (incremental.Table, error) { return t.tx.LookUp(t.ctx, t.tables[0]) }
+// FindTable finds the table.
+func (t claimTarget) FindTable() (incremental.Table, error) { return t.tx.LookUp(t.ctx, t.tables[0]) }
 
-// Filled finds the tables of children that have had rows.
-func (t claimTarget) Filled() (filled []incremental.Table, err error) {
+// FilledChildTables finds the tables of children that have had rows.
+func (t claimTarget) FilledChildTables() (filled []incremental.Table, err error) {
 	for _, write := range t.tables[1:] {
 		if !slices.Contains(t.state.filled, markOf(write)) {
 			continue
@@ -511,7 +511,7 @@ func forgetCounts(ctx context.Context, tx StateTx, name string) error {
 // keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
 // deleted, rejected or discarded. A table that only they would have made is not there then.
 func keepEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
-	columns, err := tx.Columns(ctx, w)
+	columns, err := tx.ReadColumns(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -523,8 +523,8 @@ func keepEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
 	return err
 }
 
-// Move moves the state of a write, before its rows are written.
-func Move(ctx context.Context, tx StateTx, w *TableWrite) error {
+// MoveState moves the state of a write, before its rows are written.
+func MoveState(ctx context.Context, tx StateTx, w *TableWrite) error {
 	statement, args, err := MoveStatement(tx.Dialect(), w)
 	if err != nil {
 		return err

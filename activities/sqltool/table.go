@@ -84,7 +84,7 @@ type stateRows struct {
 	firsts   [][]byte    // each row as the first of those that equal it, where rows are counted
 	counts   []int       // and its place among them, from 1; nil where all are the first
 	inOrder  bool        // these are sorted
-	chunks   []RowLookup // what Seen gives, where that is known
+	chunks   []RowLookup // what LookupChunks gives, where that is known
 }
 
 // schemaChange are the changes of a write to its table.
@@ -250,7 +250,7 @@ created when such a step first runs. A call that no longer holds the state write
 // planWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.
 func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
-	w, err := Target(in)
+	w, err := ParseTarget(in)
 	if err != nil {
 		return nil, err
 	}
@@ -260,13 +260,13 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 			return nil, err
 		}
 	}
-	if w.Staged() && w.Do != "" {
+	if w.IsStaged() && w.Do != "" {
 		return w, w.planState(in)
 	}
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q; set args to a map or a list of maps", in.Step, w.Shown)
 	}
-	if err := w.readRows(in.Rows()); err != nil {
+	if err := w.readRows(in.SinkRows()); err != nil {
 		return nil, err
 	}
 	return w, w.planState(in)
@@ -274,7 +274,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 
 // readMode reads how rows meet those that are there.
 func (w *TableWrite) readMode(in interpreter.ToolInput) error {
-	name, err := tool.Choice(in, "mode", modeInsert, modeNames()...)
+	name, err := tool.ChoiceField(in, "mode", modeInsert, modeNames()...)
 	if err != nil {
 		return err
 	}
@@ -365,7 +365,7 @@ func (w *TableWrite) pickRows(rows []int) *TableWrite {
 		rest.counts = pickFrom(w.counts, rows)
 	}
 	for at, i := range rows {
-		rest.Rows[at], rest.numbers[at] = w.Rows[i], w.Number(i)
+		rest.Rows[at], rest.numbers[at] = w.Rows[i], w.OriginalNumber(i)
 	}
 	return &rest
 }
@@ -388,11 +388,11 @@ type WriteResult struct {
 	beside bool
 }
 
-// Affected is the result of a write without deletes, if the database does not say which rows are new.
-func Affected(rows int64) WriteResult { return WriteResult{affected: rows} }
+// AffectedResult is the result of a write without deletes, if the database does not say which rows are new.
+func AffectedResult(rows int64) WriteResult { return WriteResult{affected: rows} }
 
-// Split is the result of a write without deletes, if the database says which rows are new.
-func Split(inserted, updated int64) WriteResult {
+// SplitResult is the result of a write without deletes, if the database says which rows are new.
+func SplitResult(inserted, updated int64) WriteResult {
 	return WriteResult{affected: inserted + updated, inserted: inserted, updated: updated}
 }
 
@@ -424,13 +424,13 @@ func writesAll(w *TableWrite) bool {
 
 // IsPlain reports whether a settled write only has to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
-	return !w.Staged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && w.table == nil && !w.lenient && w.where == nil
+	return !w.IsStaged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && w.table == nil && !w.lenient && w.where == nil
 }
 
-// Result is the result of a write.
-func (w *TableWrite) Result(written WriteResult) interpreter.ToolResult {
+// ToolResult is the result of a write.
+func (w *TableWrite) ToolResult(written WriteResult) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
-	if w.hardDelete != "" || w.Staged() && w.Do == interpreter.StagingPublish {
+	if w.hardDelete != "" || w.IsStaged() && w.Do == interpreter.StagingPublish {
 		result.Data = expression.Of(map[string]any{"rows_affected": int(written.affected), "rows_deleted": int(written.deleted)})
 	}
 	return withFigures(w, result, written)
@@ -438,7 +438,7 @@ func (w *TableWrite) Result(written WriteResult) interpreter.ToolResult {
 
 // WrittenBefore is the result of a write that the ledger has with so many rows.
 func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
-	return withFigures(w, RowsAffected(rows), Affected(rows))
+	return withFigures(w, RowsAffected(rows), AffectedResult(rows))
 }
 
 // withFigures adds the row counts to a result, and what was left out of the write if its fields allow that.
@@ -460,7 +460,7 @@ func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResu
 func figuresOf(w *TableWrite, written WriteResult) *interpreter.Rows {
 	table := w.target
 	table.Rejected, table.Discarded = int64(w.leftOut.RejectedRows), int64(w.leftOut.DiscardedRows)
-	if stages := written.beside || w.Staged() && w.replace; !stages || w.Do == interpreter.StagingPublish {
+	if stages := written.beside || w.IsStaged() && w.replace; !stages || w.Do == interpreter.StagingPublish {
 		table.Written, table.Deleted, table.Inserted, table.Updated = written.affected, written.deleted, written.inserted, written.updated
 		if !w.upsert && !w.replace {
 			table.Inserted = written.affected

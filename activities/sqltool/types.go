@@ -219,8 +219,8 @@ func (k ColumnKind) toHold(value any, limit int) ColumnKind {
 	return kindNumeric
 }
 
-// Holds reports whether a column of the kind holds a value, as far as that is known without the database.
-func (k ColumnKind) Holds(value any) bool {
+// CanHold reports whether a column of the kind holds a value, as far as that is known without the database.
+func (k ColumnKind) CanHold(value any) bool {
 	text, isText := value.(string)
 	if isText && strings.ContainsRune(text, 0) {
 		return false

@@ -46,9 +46,9 @@ func (a ConnectionAccess) RefuseUse(ctx context.Context, name, configured, tool 
 	user := connection.User{Tool: tool, TaskQueue: a.TaskQueue}
 	uses := connection.UsesOf(configured)
 	if by, _ := ctx.Value(callerKey{}).(caller); !by.exempt && len(uses.Playbooks) > 0 {
-		user.Playbook, user.Unknown = by.playbook, a.Known.Doubt(by.playbook, by.of)
+		user.Playbook, user.Unknown = by.playbook, a.Known.DoubtReason(by.playbook, by.of)
 	}
-	reason := uses.Deny(user)
+	reason := uses.DenialReason(user)
 	if reason == "" {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (a ConnectionAccess) RefuseUse(ctx context.Context, name, configured, tool 
 // RefuseUnknown is the final error of an attempt for a playbook that the worker does not run, nil for others.
 func (a ConnectionAccess) RefuseUnknown(ctx context.Context) error {
 	by, _ := ctx.Value(callerKey{}).(caller)
-	reason := a.Known.Refusal(by.playbook, by.of)
+	reason := a.Known.RefusalText(by.playbook, by.of)
 	if by.exempt || reason == "" {
 		return nil
 	}

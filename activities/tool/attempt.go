@@ -17,13 +17,13 @@ import (
 type Attempt interface {
 	// Begin is called right before the tool acts. An error says that it must not.
 	Begin(ctx context.Context) error
-	// Answered is called once the other side has certainly received what the tool sent.
-	Answered()
-	// Receives is called before the tool reads much data at once.
-	Receives(ctx context.Context)
-	// Progressed is called after a part of a long attempt is permanently done. done has the
+	// MarkAnswered is called once the other side has certainly received what the tool sent.
+	MarkAnswered()
+	// MarkReceiving is called before the tool reads much data at once.
+	MarkReceiving(ctx context.Context)
+	// MarkProgress is called after a part of a long attempt is permanently done. done has the
 	// rows so far, which the next delivery of the attempt does not repeat.
-	Progressed(ctx context.Context, done interpreter.HostedStep)
+	MarkProgress(ctx context.Context, done interpreter.HostedStep)
 	// Propagate adds the request headers that identify the attempt to the other side.
 	Propagate(ctx context.Context, headers http.Header)
 }
@@ -41,19 +41,19 @@ func AttemptOf(ctx context.Context) Attempt {
 	return host
 }
 
-// Begin is called by tools right before they act. On error the attempt must not act, and the
+// BeginAttempt is called by tools right before they act. On error the attempt must not act, and the
 // tool returns the error unchanged.
-func Begin(ctx context.Context) error {
+func BeginAttempt(ctx context.Context) error {
 	if host := AttemptOf(ctx); host != nil {
 		return host.Begin(ctx)
 	}
 	return nil
 }
 
-// Answered is called by tools once the other side has certainly received what they sent.
-func Answered(ctx context.Context) {
+// MarkAnswered is called by tools once the other side has certainly received what they sent.
+func MarkAnswered(ctx context.Context) {
 	if host := AttemptOf(ctx); host != nil {
-		host.Answered()
+		host.MarkAnswered()
 	}
 }
 
@@ -61,15 +61,15 @@ func Answered(ctx context.Context) {
 // the data may be the cause.
 func AwaitMemory(ctx context.Context) {
 	if host := AttemptOf(ctx); host != nil {
-		host.Receives(ctx)
+		host.MarkReceiving(ctx)
 	}
 }
 
-// Progressed is called by a tool after a part of a long attempt is permanently done. If the
+// MarkProgress is called by a tool after a part of a long attempt is permanently done. If the
 // worker is lost later, that part was not the cause.
-func Progressed(ctx context.Context, done interpreter.HostedStep) {
+func MarkProgress(ctx context.Context, done interpreter.HostedStep) {
 	if host := AttemptOf(ctx); host != nil {
-		host.Progressed(ctx, done)
+		host.MarkProgress(ctx, done)
 	}
 }
 

@@ -85,9 +85,9 @@ func TextList(in interpreter.ToolInput, name string) ([]string, error) {
 	return texts, nil
 }
 
-// Choice is a text field that must be one of the accepted words; absent is the
+// ChoiceField is a text field that must be one of the accepted words; absent is the
 // fallback.
-func Choice(in interpreter.ToolInput, name, fallback string, accepted ...string) (string, error) {
+func ChoiceField(in interpreter.ToolInput, name, fallback string, accepted ...string) (string, error) {
 	text, err := TextField(in, name)
 	if err != nil {
 		return "", err
@@ -112,8 +112,8 @@ func OneOf(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// Written is the data that a sink without fields of its own writes: args, or else the result.
-func Written(in interpreter.ToolInput) any {
+// SinkData is the data that a sink without fields of its own writes: args, or else the result.
+func SinkData(in interpreter.ToolInput) any {
 	switch {
 	case in.Args != nil:
 		return in.Args.Data

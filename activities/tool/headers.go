@@ -25,7 +25,7 @@ const (
 // ErrorHeaders returns the headers of an error for the history, with secrets masked; nil if
 // there are none.
 func ErrorHeaders(headers map[string]string, secrets *Secrets) map[string]string {
-	return boundedHeaders(headers, func(name string) bool { return !credential.HeaderMayHoldSecret(name) }, secrets.Text)
+	return boundedHeaders(headers, func(name string) bool { return !credential.HeaderMayHoldSecret(name) }, secrets.MaskText)
 }
 
 // AnswerHeaders are the headers of an answer that succeeded.

@@ -18,8 +18,8 @@ type LedgerRecord struct {
 	Note        *interpreter.LedgerEntry
 }
 
-// Needed reports whether the write records anything in the ledger.
-func (e LedgerRecord) Needed() bool { return e.Operation != "" || e.Note != nil }
+// IsNeeded reports whether the write records anything in the ledger.
+func (e LedgerRecord) IsNeeded() bool { return e.Operation != "" || e.Note != nil }
 
 // WrittenBefore is the ledger's entry about an earlier write with the same key.
 type WrittenBefore struct {

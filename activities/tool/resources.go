@@ -22,7 +22,7 @@ type Resources struct {
 	Sources *connection.Sources
 	// Confine refuses an attempt that a database tool may not make; nil refuses none.
 	Confine func(interpreter.ToolInput) error
-	// Egress decides which addresses tools may connect to; nil is egress.Local.
+	// Egress decides which addresses tools may connect to; nil is egress.LocalPolicy.
 	Egress *egress.Policy
 	// Access decides who may use connections.
 	Access ConnectionAccess
@@ -52,7 +52,7 @@ func (res Resources) PrivateFiles() private.Places {
 	return private.Places{Directory: res.Directory, Paths: res.Private}
 }
 
-// ConnectionResolver finds the URL of a connection, or the text that connection.Text made of a
+// ConnectionResolver finds the URL of a connection, or the text that connection.EntryText made of a
 // map: docs/concepts/security.md#connections. It is safe for concurrent use. The URL usually
 // contains a password and never leaves the worker.
 type ConnectionResolver interface {
@@ -86,9 +86,9 @@ func (res Resources) Connection(ctx context.Context, name, tool string) (string,
 	return res.findConnection(ctx, name, tool, false)
 }
 
-// Reread returns a connection after reading its secrets again. It is used when the other side
+// RereadConnection returns a connection after reading its secrets again. It is used when the other side
 // has refused them: they may have changed.
-func (res Resources) Reread(ctx context.Context, name, tool string) (string, error) {
+func (res Resources) RereadConnection(ctx context.Context, name, tool string) (string, error) {
 	return res.findConnection(ctx, name, tool, true)
 }
 
@@ -105,7 +105,7 @@ func (res Resources) findConnection(ctx context.Context, name, tool string, anew
 	if err := res.Access.RefuseUse(ctx, name, configured, tool); err != nil {
 		return "", err
 	}
-	resolved, err := connection.Resolve(configured, func(source connection.SecretSource) (string, error) { return res.Sources.Read(source, anew) })
+	resolved, err := connection.ResolveSources(configured, func(source connection.SecretSource) (string, error) { return res.Sources.Read(source, anew) })
 	switch {
 	case errors.Is(err, connection.ErrMissing):
 		missing := ConfigErrorf("connection %q: %s", name, err)

@@ -48,7 +48,7 @@ func (s *Secrets) AddSent(connection *secrets.ConnectionSecrets) {
 	s.UseConnection(connection)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent = lists.Add(s.sent, connection)
+	s.sent = lists.AddUnique(s.sent, connection)
 }
 
 // Inspect searches a successful response for the secrets that were sent, before it is decoded.
@@ -60,9 +60,9 @@ func (s *Secrets) Inspect(answer []byte) {
 	}
 }
 
-// Masked returns the result with the secrets that were sent replaced by stars, or unchanged if
+// MaskResult returns the result with the secrets that were sent replaced by stars, or unchanged if
 // it repeats none.
-func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
+func (s *Secrets) MaskResult(result interpreter.ToolResult) interpreter.ToolResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, connection := range s.sent {
@@ -76,7 +76,7 @@ func (s *Secrets) Masked(result interpreter.ToolResult) interpreter.ToolResult {
 
 func maskedMeta(connection *secrets.ConnectionSecrets, meta interpreter.ToolMeta) interpreter.ToolMeta {
 	if secrets.ResponseEchoes(connection, meta.URL) {
-		meta.URL = connection.Text(meta.URL)
+		meta.URL = connection.MaskEchoes(meta.URL)
 	}
 	meta.Headers = maskedTexts(connection, meta.Headers)
 	meta.Links = maskedTexts(connection, meta.Links)
@@ -94,15 +94,15 @@ func maskedTexts(connection *secrets.ConnectionSecrets, texts map[string]string)
 	}
 	masked := make(map[string]string, len(texts))
 	for name, value := range texts {
-		masked[connection.Text(name)] = connection.Text(value)
+		masked[connection.MaskEchoes(name)] = connection.MaskEchoes(value)
 	}
 	return masked
 }
 
-// Conceal masks texts in everything that this attempt reports. Texts that look like secrets,
+// ConcealTexts masks texts in everything that this attempt reports. Texts that look like secrets,
 // and not like ordinary words, are also masked by the whole worker and in the attempt's
 // responses.
-func Conceal(ctx context.Context, worker *secrets.Masker, texts []string) {
+func ConcealTexts(ctx context.Context, worker *secrets.Masker, texts []string) {
 	own := SecretsOf(ctx)
 	own.Add(texts...)
 	for _, text := range texts {
@@ -126,7 +126,7 @@ func (s *Secrets) AddDerived(texts, known []string) {
 	}
 }
 
-// InspectAll makes Masked search the results of tools that do not call Inspect.
+// InspectAll makes MaskResult search the results of tools that do not call Inspect.
 func (s *Secrets) InspectAll(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,25 +53,25 @@ type Writer interface {
 type Ledger interface {
 	Writer
 
-	// Notes reports whether Write notes in.Note. It does not read in.Note, and
+	// RecordsWrite reports whether Write notes in.Note. It does not read in.Note, and
 	// needs no resources.
 	//
 	// Write then does one of four things, in one transaction: it writes and
 	// notes; it writes nothing and gives what was noted before for this write of
 	// the call as ToolResult.Noted; it writes nothing and says with
 	// ToolResult.Unnotable that the destination takes no notes; or it fails.
-	Notes(in interpreter.ToolInput) bool
+	RecordsWrite(in interpreter.ToolInput) bool
 
-	// Recall gives the notes of the call in.Note.Call whose Written is larger than
+	// RecallNotes gives the notes of the call in.Note.Call whose Written is larger than
 	// in.Note.Written, in the order of Written. in has the fields and auth of a
 	// write and nothing to write. A destination that was never written to has
 	// none, and is not made.
-	Recall(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error)
+	RecallNotes(ctx context.Context, in interpreter.ToolInput) ([]interpreter.LedgerEntry, error)
 
-	// Forget drops the notes of calls, by their keys. With again, only their contents are
+	// ForgetNotes drops the notes of calls, by their keys. With again, only their contents are
 	// dropped: a repeated write still finds that it was made, but has nothing to continue from.
 	// in is as for Recall.
-	Forget(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
+	ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls []string, again bool) error
 }
 
 // StateStore is a Ledger that keeps states between runs, and moves them in the transaction of
@@ -108,10 +108,10 @@ type StateStore interface {
 type Planner interface {
 	Writer
 
-	// Plan predicts what the write of in would do to its table. It changes and creates nothing.
+	// PlanWrite predicts what the write of in would do to its table. It changes and creates nothing.
 	// in.Args and in.Result are nil if the rows are not known yet. The error is the one that
 	// the write would return.
-	Plan(ctx context.Context, in interpreter.ToolInput) (interpreter.TablePlan, error)
+	PlanWrite(ctx context.Context, in interpreter.ToolInput) (interpreter.TablePlan, error)
 }
 
 // Preparer is a Ledger that can prepare a write while its note is made.

@@ -73,7 +73,7 @@ func (s *runner) testExample(t *testing.T) {
 // testResult checks that a result is canonical and survives the history.
 func (s *runner) testResult(t *testing.T) {
 	t.Parallel()
-	result, err := s.run(t.Context(), s.good(t))
+	result, err := s.run(t.Context(), s.goodInput(t))
 	require.NoError(t, err)
 	canonical, err := expression.Canonical(result.Data.Data)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func (s *runner) testResult(t *testing.T) {
 
 func (s *runner) testUnknownFields(t *testing.T) {
 	t.Parallel()
-	in := s.good(t)
+	in := s.goodInput(t)
 	fields := Fields(map[string]any{"a_field_of_a_later_version": 1})
 	maps.Copy(fields, in.Fields)
 	in.Fields = fields
@@ -99,7 +99,7 @@ func (s *runner) testConcurrent(t *testing.T) {
 	t.Parallel()
 	inputs := make([]interpreter.ToolInput, together)
 	for i := range inputs {
-		inputs[i] = s.good(t)
+		inputs[i] = s.goodInput(t)
 	}
 	var group errgroup.Group
 	for _, in := range inputs {
@@ -113,17 +113,17 @@ func (s *runner) testConcurrent(t *testing.T) {
 
 func (s *runner) testMissingConnection(t *testing.T) {
 	t.Parallel()
-	before := s.good(t)
+	before := s.goodInput(t)
 	before.Sinks = []interpreter.SinkConnection{{Auth: "nobody_set_this", Place: "fetch.sink", At: "shop.yaml:9:20"}}
 	_, refused := s.run(t.Context(), before)
 	early := ErrorObject(t, refused)
 	require.True(t, early.Final)
 	require.Contains(t, early.Message, `shop.yaml:9:20: sink fetch.sink: connection "nobody_set_this" is not configured: set REPRISE_AUTH_NOBODY_SET_THIS`)
-	file := s.good(t)
+	file := s.goodInput(t)
 	file.Sinks = []interpreter.SinkConnection{{Auth: "sqlite:rows.db", Place: "fetch.sink", At: "shop.yaml:9:20"}}
 	_, err := s.run(t.Context(), file)
 	require.NoError(t, err, "a file needs no connection")
-	in := s.good(t)
+	in := s.goodInput(t)
 	in.Auth = "nobody_set_this"
 	_, err = s.run(t.Context(), in)
 	if !s.TakesAuth {
@@ -141,9 +141,9 @@ func (s *runner) testFailure(t *testing.T, failure FailureCase) {
 	t.Parallel()
 	run := s.run
 	if failure.AsSink {
-		run = Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+		run = ActivityOf(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	}
-	in := Complete(failure.Input(t), s.Tool)
+	in := CompleteInput(failure.Input(t), s.Tool)
 	in.Attempt, in.Page = 3, 2
 	_, err := run(t.Context(), in)
 	object := ErrorObject(t, err)
@@ -170,8 +170,8 @@ func (s *runner) requireNoSecrets(t *testing.T, object interpreter.ErrorObject) 
 // same time, and then another one.
 func (s *runner) testWrite(t *testing.T) {
 	t.Parallel()
-	write := Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
-	in := Complete(s.Write.Input(t), s.Tool)
+	write := ActivityOf(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+	in := CompleteInput(s.Write.Input(t), s.Tool)
 	in.OperationKey, in.AttemptKey, in.IdempotencyKey = "op-write", "op-write:1", "op-write"
 	before := s.Write.Effect(t, in)
 	_, err := write(t.Context(), in)

@@ -55,7 +55,7 @@ func (d *drift) checkBelow(s *TableTest, mode, contract string) {
 	if d.lenient && isSQLite {
 		want, leftOut = d.evolved, interpreter.RowCounts{} // an integer of SQLite has 64 bits
 	}
-	result, err := s.db.Call(s.t, orders.In(fields, parents...))
+	result, err := s.db.MakeAttempt(s.t, orders.WriteInput(fields, parents...))
 	if isRefused := want == d.says && want != "" || strings.HasPrefix(want, "and its"); isRefused {
 		require.Error(s, err)
 		message := ErrorObject(s.t, err).Message
@@ -69,13 +69,13 @@ func (d *drift) checkBelow(s *TableTest, mode, contract string) {
 			require.Contains(s, message, strings.TrimPrefix(part, "row 2, column"))
 		}
 		require.Contains(s, message, ", items[0]")
-		require.Empty(s, s.lines())
-		require.Empty(s, orders.Content("id"), "nor are their parents")
+		require.Empty(s, s.tableLines())
+		require.Empty(s, orders.ContentLines("id"), "nor are their parents")
 		return
 	}
 	require.NoError(s, err)
-	require.Equal(s, want, s.lines())
-	require.Len(s, orders.Content("id"), len(parents), "a parent whose child is left out stays")
+	require.Equal(s, want, s.tableLines())
+	require.Len(s, orders.ContentLines("id"), len(parents), "a parent whose child is left out stays")
 	if contract != "freeze" {
 		require.Equal(s, &leftOut, result.Meta.LeftOut)
 	}
@@ -93,11 +93,11 @@ func childrenOfKeptOut(s *TableTest) {
 		s.Query("CREATE FUNCTION "+s.Table+"_keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.id = 2 THEN RETURN NULL; END IF; RETURN NEW; END'", nil)
 		s.Query("CREATE TRIGGER keep BEFORE INSERT ON "+s.Table+" FOR EACH ROW EXECUTE FUNCTION "+s.Table+"_keep()", nil)
 	}
-	for _, fields := range []row{s.ofItems(nil, nil), s.upserted(nil)} {
-		require.Contains(s, s.Refuse(fields, order(1, 1), order(2, 1)).Message, "the database did not write 1 of the rows")
+	for _, fields := range []row{s.ofItems(nil, nil), s.upsertFields(nil)} {
+		require.Contains(s, s.Refuse(fields, orderWithLines(1, 1), orderWithLines(2, 1)).Message, "the database did not write 1 of the rows")
 		require.Empty(s, s.itemLines())
-		require.Empty(s, s.Content("id"))
+		require.Empty(s, s.ContentLines("id"))
 	}
-	s.Write(s.ofItems(row{"mode": "insert_or_ignore", "key": "id"}, row{"key": []any{"order_id", "line"}}), order(1, 1), order(2, 1))
+	s.Write(s.ofItems(row{"mode": "insert_or_ignore", "key": "id"}, row{"key": []any{"order_id", "line"}}), orderWithLines(1, 1), orderWithLines(2, 1))
 	require.Equal(s, []string{"1/1"}, s.itemLines())
 }

@@ -19,9 +19,9 @@ func childrenOfEqualKeys(s *TableTest) {
 			fields := row{"mode": "upsert", "key": "k", "hard_delete": "gone", "schema_contract": "evolve"}
 			if typed != "" {
 				delete(fields, "schema_contract")
-				of.Query("CREATE TABLE "+of.items()+" (parent "+typed+", "+lines+", PRIMARY KEY (parent, line))", nil)
+				of.Query("CREATE TABLE "+of.itemsTable()+" (parent "+typed+", "+lines+", PRIMARY KEY (parent, line))", nil)
 			}
-			fields["children"] = row{"items": row{"table": of.items(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}
+			fields["children"] = row{"items": row{"table": of.itemsTable(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}
 			of.ofEqualParents(test, fields, typed)
 		}
 	}
@@ -32,18 +32,18 @@ func (s *TableTest) ofEqualParents(test equalKey, fields row, typed string) {
 	s.Helper()
 	a, b, c, other := test.equal[0], test.equal[1], test.equal[2], test.other
 	parent := func(k any, lines ...int) row {
-		one := order(0, lines...)
+		one := orderWithLines(0, lines...)
 		delete(one, "id")
 		one["k"] = k
 		return one
 	}
 	want := func(says string, lines ...string) {
 		s.Helper()
-		require.Equal(s, lines, s.rowsOf(s.items(), "line"), "%s, children of type %q: %s", test.column, typed, says)
+		require.Equal(s, lines, s.rowsOf(s.itemsTable(), "line"), "%s, children of type %q: %s", test.column, typed, says)
 	}
 	write := func(rows ...any) {
 		s.Helper()
-		_, err := s.db.Call(s.t, s.In(fields, rows...))
+		_, err := s.db.MakeAttempt(s.t, s.WriteInput(fields, rows...))
 		require.NoError(s, err, "%s, children of type %q", test.column, typed)
 	}
 	line := func(n int) string { return fmt.Sprintf(`{"line":%d}`, n) }
@@ -55,7 +55,7 @@ func (s *TableTest) ofEqualParents(test equalKey, fields row, typed string) {
 	want("without a list", line(2), line(3), line(9))
 	write(parent(a, 4), parent(b, 5), parent(c, 6))
 	want("in one write", line(6), line(9))
-	require.Len(s, s.Content("note"), 2, test.column)
+	require.Len(s, s.ContentLines("note"), 2, test.column)
 	write(row{"k": b, "gone": true})
 	want("deleted", line(9))
 	write(parent(c, 7))
@@ -66,7 +66,7 @@ func (s *TableTest) ofEqualParents(test equalKey, fields row, typed string) {
 // listsOfParents: what is in the field of a list is written, or refused with its place, and never left out in silence.
 func listsOfParents(s *TableTest) {
 	s.withItems()
-	write := func(items any) { s.Helper(); s.Write(s.upserted(nil), row{"id": 1, "items": items}) }
+	write := func(items any) { s.Helper(); s.Write(s.upsertFields(nil), row{"id": 1, "items": items}) }
 	write([]any{row{"line": 1, "n": 1}, row{"line": 2, "n": 2}})
 	write(row{"line": 2, "n": 2})
 	require.Equal(s, []string{"1/2"}, s.itemLines(), "one element instead of a list")
@@ -74,12 +74,12 @@ func listsOfParents(s *TableTest) {
 		"row 1, items is a string": `[{"line": 7, "n": 7}]`, "row 1, items is a number": 5, "row 1, items[1] is a nil": []any{row{"line": 3, "n": 3}, nil},
 		"row 1, items[0] is a list": []any{[]any{row{"line": 3, "n": 3}}},
 	} {
-		for _, fields := range []row{s.upserted(nil), s.ofItems(nil, nil)} {
+		for _, fields := range []row{s.upsertFields(nil), s.ofItems(nil, nil)} {
 			require.Contains(s, s.Refuse(fields, row{"id": 2, "items": items}).Message, says)
 		}
 		require.Equal(s, []string{"1/2"}, s.itemLines(), "nothing of it is written")
 	}
-	require.Contains(s, s.Refuse(s.upserted(nil), row{"id": 1, "items": `[{"line": 7}]`}).Message, "fromJSON(row.items)")
+	require.Contains(s, s.Refuse(s.upsertFields(nil), row{"id": 1, "items": `[{"line": 7}]`}).Message, "fromJSON(row.items)")
 	write([]any{row{"line": 4, "n": 4}, row{"line": 4.0, "n": 5}, row{"line": "4", "n": 6}})
 	require.Equal(s, []string{"1/4=6"}, s.itemLines(), "of two children of one key the later counts")
 }
@@ -98,10 +98,10 @@ func childrenOfCoarserKeys(s *TableTest) {
 		of := *s
 		of.Table = fmt.Sprintf("%s_%d", s.Table, at)
 		of.Create("k " + parent + " PRIMARY KEY, note text")
-		of.Query("CREATE TABLE "+of.items()+" (parent "+child+", line bigint)", nil)
-		fields := row{"mode": "upsert", "key": "k", "children": row{"items": row{"table": of.items(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}}
+		of.Query("CREATE TABLE "+of.itemsTable()+" (parent "+child+", line bigint)", nil)
+		fields := row{"mode": "upsert", "key": "k", "children": row{"items": row{"table": of.itemsTable(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}}
 		refused := of.Refuse(fields, row{"k": values[parent], "items": []any{row{"line": 1}}})
 		require.Contains(s, refused.Message, "distinguishes, so rows could lose the children of others; give it the type of the key", pair)
-		require.Empty(s, of.Content("note"), pair)
+		require.Empty(s, of.ContentLines("note"), pair)
 	}
 }

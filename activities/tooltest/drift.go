@@ -92,9 +92,9 @@ func schemasDrift(s *TableTest) {
 
 func (d *drift) check(s *TableTest, contract string) {
 	lenient := d.lenient && s.db.Name == "sqlite"
-	in := s.In(row{"schema_contract": contract}, d.rows...)
-	made := s.planned(in)
-	result, err := s.db.Call(s.t, in)
+	in := s.WriteInput(row{"schema_contract": contract}, d.rows...)
+	made := s.planAndApply(in)
+	result, err := s.db.MakeAttempt(s.t, in)
 	made(err)
 	want, leftOut := d.evolved, interpreter.RowCounts{}
 	switch contract {
@@ -127,27 +127,27 @@ func (d *drift) check(s *TableTest, contract string) {
 		require.Contains(s, object.Message, want)
 		require.Contains(s, object.Message, "row ")
 		require.Equal(s, interpreter.ClassFinal, object.Class)
-		require.Empty(s, s.lines())
+		require.Empty(s, s.tableLines())
 		return
 	}
 	require.NoError(s, err)
-	require.Equal(s, want, s.lines())
+	require.Equal(s, want, s.tableLines())
 	require.Equal(s, &leftOut, result.Meta.LeftOut)
 	if contract == "evolve" && d.kind != "" && s.db.Name == "postgres" {
 		require.Equal(s, d.kind, s.typeOf(d.column))
 	}
-	again, err := s.db.Call(s.t, in)
+	again, err := s.db.MakeAttempt(s.t, in)
 	require.NoError(s, err, "delivered twice")
 	require.Equal(s, result, again)
-	require.Equal(s, want, s.lines())
+	require.Equal(s, want, s.tableLines())
 }
 
-// lines are the rows of the table in the order of their ids, with the columns in their order.
-func (s *TableTest) lines() string {
+// tableLines are the rows of the table in the order of their ids, with the columns in their order.
+func (s *TableTest) tableLines() string {
 	s.Helper()
 	var lines []string
 	for _, one := range s.Query("SELECT * FROM "+s.Table+" ORDER BY id", nil).([]any) {
-		cells := lists.Map(s.columns(), func(column string) string { return cellOf(one.(row)[column], column) })
+		cells := lists.Map(s.columnNames(), func(column string) string { return cellOf(one.(row)[column], column) })
 		lines = append(lines, strings.Join(cells, ","))
 	}
 	return strings.Join(lines, "|")
@@ -167,8 +167,8 @@ func cellOf(value any, column string) string {
 	return fmt.Sprint(value)
 }
 
-// columns are those of the table in their order.
-func (s *TableTest) columns() (names []string) {
+// columnNames are those of the table in their order.
+func (s *TableTest) columnNames() (names []string) {
 	s.Helper()
 	query := "SELECT name FROM pragma_table_info('" + s.Table + "')"
 	if s.db.Name == "postgres" {
@@ -200,7 +200,7 @@ func tableIsMade(s *TableTest) {
 	evolve := row{"schema_contract": "evolve", "key": "id", "columns": row{"long": "varchar(40)", "day": "date"}}
 	require.Contains(s, s.Refuse(row{"key": "id"}, rows...).Message, "does not exist")
 	s.Write(evolve, rows...)
-	require.Equal(s, []string{"id", "at", "both", "flag", "list", "mixed", "part", "whole", "day", "long"}, s.columns())
+	require.Equal(s, []string{"id", "at", "both", "flag", "list", "mixed", "part", "whole", "day", "long"}, s.columnNames())
 	types := map[string]string{
 		"id": "bigint", "at": "text", "both": "text", "flag": "boolean", "list": "jsonb", "mixed": "text", "part": "numeric", "whole": "bigint", "day": "date",
 		"long": "character varying(40)",
@@ -231,10 +231,10 @@ func tableIsNotMade(s *TableTest) {
 	} {
 		require.Contains(s, s.Refuse(row{"schema_contract": test.contract}, row{"id": 1}).Message, test.says)
 	}
-	result, err := s.db.Call(s.t, s.In(row{"schema_contract": row{"tables": "discard_value"}}, row{"id": 1}, row{"id": 2}))
+	result, err := s.db.MakeAttempt(s.t, s.WriteInput(row{"schema_contract": row{"tables": "discard_value"}}, row{"id": 1}, row{"id": 2}))
 	require.NoError(s, err)
 	require.Equal(s, &interpreter.RowCounts{DiscardedRows: 2}, result.Meta.LeftOut)
-	require.Empty(s, s.columns())
+	require.Empty(s, s.columnNames())
 	for says, rows := range map[string]row{
 		"no row has a value for it": {"other": 1}, "PostgreSQL keeps 63": {"id": 1, strings.Repeat("ä", 32): 1}, "SQLite cannot distinguish it": {"id": 1, "ID": 2},
 		"cannot be used": {"id": 1},
@@ -248,7 +248,7 @@ func tableIsNotMade(s *TableTest) {
 		}
 		require.Contains(s, s.Refuse(fields, rows).Message, says)
 	}
-	require.Empty(s, s.columns())
+	require.Empty(s, s.columnNames())
 }
 
 // namesStay: what differs in letter case is another column where the database says so.
@@ -257,9 +257,9 @@ func namesStay(s *TableTest) {
 	evolve := row{"schema_contract": "evolve"}
 	odd := `odd "name" – ünï; DROP`
 	s.Write(evolve, row{"id": 1, odd: 1})
-	require.Contains(s, s.columns(), odd)
+	require.Contains(s, s.columnNames(), odd)
 	s.Write(evolve, row{"id": 1, "ä": 1, "Ä": 2})
-	require.Subset(s, s.columns(), []string{"ä", "Ä"}, "SQLite distinguishes them too")
+	require.Subset(s, s.columnNames(), []string{"ä", "Ä"}, "SQLite distinguishes them too")
 	if s.db.Name == "sqlite" {
 		require.Contains(s, s.Refuse(evolve, row{"id": 1, "name": 1}).Message, `SQLite cannot distinguish it from "Name"`)
 		return
@@ -282,7 +282,7 @@ func emptyNames(s *TableTest) {
 		s.Query("DROP TABLE IF EXISTS "+s.Table, nil)
 	}
 	s.Create("id bigint")
-	result, err := s.db.Call(s.t, s.In(row{"schema_contract": "discard_value"}, row{"id": 1}, row{"id": 2, "": 1}))
+	result, err := s.db.MakeAttempt(s.t, s.WriteInput(row{"schema_contract": "discard_value"}, row{"id": 1}, row{"id": 2, "": 1}))
 	require.NoError(s, err)
 	require.Equal(s, &interpreter.RowCounts{DiscardedValues: 1}, result.Meta.LeftOut)
 }
@@ -299,8 +299,8 @@ func longNames(s *TableTest) {
 		{"table": other + "t", "schema_contract": "evolve"},
 		{"rejected": row{"table": other + "t"}},
 	} {
-		in := s.In(fields, row{"id": -1})
-		_, err := s.db.Call(s.t, in)
+		in := s.WriteInput(fields, row{"id": -1})
+		_, err := s.db.MakeAttempt(s.t, in)
 		if s.db.Name == "postgres" {
 			require.Contains(s, ErrorObject(s.t, err).Message, "its name has 64 bytes, and PostgreSQL keeps 63", "%v", fields)
 		}
@@ -319,7 +319,7 @@ func generatedColumns(s *TableTest) {
 		require.Equal(s, interpreter.ClassFinal, object.Class)
 	}
 	s.Write(row{"schema_contract": "evolve"}, row{"id": 1, "n": 3, "more": 1})
-	require.Equal(s, []string{`{"id":1,"twice":2}`}, s.Content("id, twice"))
+	require.Equal(s, []string{`{"id":1,"twice":2}`}, s.ContentLines("id, twice"))
 }
 
 // changesThatFail: a change that the database refuses is shown beside its error.
@@ -327,9 +327,9 @@ func changesThatFail(s *TableTest) {
 	evolve := row{"schema_contract": "evolve"}
 	s.Create("id bigint, n integer")
 	s.Query("CREATE VIEW "+s.Table+"_view AS SELECT n FROM "+s.Table, nil)
-	in := s.In(evolve, row{"n": 1, "more": 1})
+	in := s.WriteInput(evolve, row{"n": 1, "more": 1})
 	in.Fields["table"] = expression.Of(s.Table + "_view")
-	_, err := s.db.Call(s.t, in)
+	_, err := s.db.MakeAttempt(s.t, in)
 	object := ErrorObject(s.t, err)
 	require.Contains(s, object.Message, `changing table "`+s.Table+`_view" by ALTER TABLE "`+s.Table+`_view" ADD COLUMN`)
 	require.Equal(s, interpreter.ClassFinal, object.Class)
@@ -337,7 +337,7 @@ func changesThatFail(s *TableTest) {
 		require.Contains(s, s.Refuse(evolve, row{"n": 5000000000}).Message,
 			`by ALTER TABLE "`+s.Table+`" ALTER COLUMN "n" TYPE bigint: cannot alter type of a column used by a view`)
 	}
-	require.Equal(s, []string{"id", "n"}, s.columns())
+	require.Equal(s, []string{"id", "n"}, s.columnNames())
 }
 
 // longNumbers: no digit is lost in silence.
@@ -358,7 +358,7 @@ func longNumbers(s *TableTest) {
 	for contract, want := range map[string]interpreter.RowCounts{
 		"discard_value": {DiscardedValues: 1}, "discard_row": {DiscardedRows: 1}, "freeze": {RejectedRows: 1},
 	} {
-		result, err := s.db.Call(s.t, s.In(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}}, row{"id": 6, "n": 6}, row{"id": 7, "n": long}))
+		result, err := s.db.MakeAttempt(s.t, s.WriteInput(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}}, row{"id": 6, "n": 6}, row{"id": 7, "n": long}))
 		require.NoError(s, err)
 		require.Equal(s, &want, result.Meta.LeftOut, contract)
 	}
@@ -400,9 +400,9 @@ func columnsWiden(s *TableTest) {
 	} {
 		table := fmt.Sprintf("%s_%d", s.Table, i)
 		s.Query("CREATE TABLE "+table+" (v "+test.from+")", nil)
-		in := s.In(row{"table": table, "schema_contract": row{"data_type": "evolve"}}, row{"v": nil}, row{"v": test.value})
-		made := s.planned(in)
-		_, err := s.db.Call(s.t, in)
+		in := s.WriteInput(row{"table": table, "schema_contract": row{"data_type": "evolve"}}, row{"v": nil}, row{"v": test.value})
+		made := s.planAndApply(in)
+		_, err := s.db.MakeAttempt(s.t, in)
 		made(err)
 		own := *s
 		own.Table = table
@@ -425,18 +425,18 @@ func evolveTogether(s *TableTest) {
 	)
 	inputs := make([]interpreter.ToolInput, together)
 	for i := range inputs {
-		inputs[i] = s.In(evolve, row{"id": i, "shared": i, fmt.Sprint("own", i%4): i, "word": "long enough"})
+		inputs[i] = s.WriteInput(evolve, row{"id": i, "shared": i, fmt.Sprint("own", i%4): i, "word": "long enough"})
 	}
 	for _, in := range inputs {
 		group.Go(func() error {
-			_, err := s.db.Call(s.t, in)
+			_, err := s.db.MakeAttempt(s.t, in)
 			wrote.Add(1)
 			return err
 		})
 	}
 	require.NoError(s, group.Wait())
-	require.Len(s, s.Content("id, shared"), together)
-	require.Len(s, s.columns(), 7)
+	require.Len(s, s.ContentLines("id, shared"), together)
+	require.Len(s, s.columnNames(), 7)
 }
 
 // discardsByDatabase: whether a value is of a type is what the database says.
@@ -451,7 +451,7 @@ func discardsByDatabase(s *TableTest) {
 		row{"id": 3, "day": "infinity", "amount": "7", "short": nil, "tags": nil, "doc": true, "word": 5},
 		row{"id": "x", "day": nil},
 	}
-	result, err := s.db.Call(s.t, s.In(row{"schema_contract": "discard_value", "mode": "upsert", "key": "id"}, rows...))
+	result, err := s.db.MakeAttempt(s.t, s.WriteInput(row{"schema_contract": "discard_value", "mode": "upsert", "key": "id"}, rows...))
 	require.NoError(s, err)
 	require.Equal(s, &interpreter.RowCounts{DiscardedValues: 5, DiscardedRows: 1}, result.Meta.LeftOut, "a row cannot be without its key")
 	require.Equal(s, []any{

@@ -12,14 +12,14 @@ import (
 	"reprise/interpreter"
 )
 
-// other writes and deletes rows as another load does.
-func (s *TableTest) other(rows ...any) {
+// writeElsewhere writes and deletes rows as another load does.
+func (s *TableTest) writeElsewhere(rows ...any) {
 	s.Helper()
 	s.Write(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, rows...)
 }
 
-// words are the rows of the table, as their ids and words.
-func (s *TableTest) words() (all []string) {
+// tableWords are the rows of the table, as their ids and words.
+func (s *TableTest) tableWords() (all []string) {
 	s.Helper()
 	for _, one := range s.Query("SELECT id, word FROM "+s.Table+" ORDER BY id", nil).([]any) {
 		all = append(all, fmt.Sprint(one.(row)["id"], " ", one.(row)["word"]))
@@ -27,8 +27,8 @@ func (s *TableTest) words() (all []string) {
 	return all
 }
 
-// besides counts the tables beside others.
-func (s *TableTest) besides() any {
+// countNewerTables counts the tables beside others.
+func (s *TableTest) countNewerTables() any {
 	s.Helper()
 	query := "SELECT count(*) AS n FROM sqlite_master WHERE name LIKE 'reprise_newer_%'"
 	if s.db.Name == "postgres" {
@@ -49,25 +49,25 @@ func newerKept(s *TableTest) {
 		s.Create("id bigint PRIMARY KEY, tenant text, word text CHECK (word <> 'bad')")
 		a := func(id int, word string) row { return row{"id": id, "tenant": "a", "word": word} }
 		s.Write(nil, a(1, "old"), a(2, "old"), a(3, "old"), a(4, "old"), a(5, "old"), a(6, "old"), a(11, "old"))
-		before, load := s.besides(), s.staging(fields)
-		s.other(a(4, "earlier"), a(5, "earlier"))
-		load.do(interpreter.StagingBegin)
-		s.other(a(1, "newer"), row{"id": 2, "gone": true}, a(7, "newer"), row{"id": 9, "gone": true})
-		load.do("", a(1, "read"), a(2, "read"), a(3, "read"), a(11, "read"))
-		s.other(a(3, "newer"), a(8, "newer"), row{"id": 10, "tenant": "a", "word": "newer"})
-		s.other(row{"id": 10, "gone": true})
-		load.do("", a(4, "read"), a(9, "read"), a(10, "read"))
-		s.other(row{"id": 6, "tenant": "b", "word": "moved"})
+		before, load := s.countNewerTables(), s.stagingLoad(fields)
+		s.writeElsewhere(a(4, "earlier"), a(5, "earlier"))
+		load.callTwice(interpreter.StagingBegin)
+		s.writeElsewhere(a(1, "newer"), row{"id": 2, "gone": true}, a(7, "newer"), row{"id": 9, "gone": true})
+		load.callTwice("", a(1, "read"), a(2, "read"), a(3, "read"), a(11, "read"))
+		s.writeElsewhere(a(3, "newer"), a(8, "newer"), row{"id": 10, "tenant": "a", "word": "newer"})
+		s.writeElsewhere(row{"id": 10, "gone": true})
+		load.callTwice("", a(4, "read"), a(9, "read"), a(10, "read"))
+		s.writeElsewhere(row{"id": 6, "tenant": "b", "word": "moved"})
 		s.Write(row{"mode": "upsert", "key": "id", "rejected": row{"table": s.Table + "_aside"}}, a(11, "bad"))
 		s.Write(row{"mode": "insert_or_ignore"}, a(4, "ignored"))
-		load.publish()
-		require.Equal(s, []string{"1 newer", "3 newer", "4 read", "6 moved", "7 newer", "8 newer", "11 read"}, s.words(), name)
-		require.Equal(s, before, s.besides(), name)
-		again := s.staging(fields)
-		again.do(interpreter.StagingBegin)
-		again.do("", a(3, "again"))
-		again.publish()
-		require.Equal(s, "3 again", s.words()[0], "what was written before it began is not newer")
+		load.publishRows()
+		require.Equal(s, []string{"1 newer", "3 newer", "4 read", "6 moved", "7 newer", "8 newer", "11 read"}, s.tableWords(), name)
+		require.Equal(s, before, s.countNewerTables(), name)
+		again := s.stagingLoad(fields)
+		again.callTwice(interpreter.StagingBegin)
+		again.callTwice("", a(3, "again"))
+		again.publishRows()
+		require.Equal(s, "3 again", s.tableWords()[0], "what was written before it began is not newer")
 	}
 }
 
@@ -76,24 +76,24 @@ func newerUnknown(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, word text UNIQUE")
 	s.Write(nil, row{"id": 1, "word": "old"})
 	for says, load := range map[string]*load{
-		"another load has written rows of it. Nothing was published, because that would undo it; with a key": s.replacing(nil),
-		"another load has written rows of it whose word is not known":                                        s.replacing(row{"key": "word"}),
+		"another load has written rows of it. Nothing was published, because that would undo it; with a key": s.beginReplace(nil),
+		"another load has written rows of it whose word is not known":                                        s.beginReplace(row{"key": "word"}),
 	} {
-		load.do(interpreter.StagingBegin)
-		load.do("", row{"id": 1, "word": "read"})
-		s.other(row{"id": 2})
-		object := load.refuse(interpreter.StagingPublish)
+		load.callTwice(interpreter.StagingBegin)
+		load.callTwice("", row{"id": 1, "word": "read"})
+		s.writeElsewhere(row{"id": 2})
+		object := load.refuseCall(interpreter.StagingPublish)
 		require.Equal(s, "table_changed", object.Type)
 		require.Contains(s, object.Message, says)
-		require.Equal(s, []string{"1 old", "2 <nil>"}, s.words())
+		require.Equal(s, []string{"1 old", "2 <nil>"}, s.tableWords())
 	}
 	s.Query("DROP TABLE "+s.Table, nil)
-	load := s.replacing(row{"key": "id", "schema_contract": "evolve"})
-	load.do(interpreter.StagingBegin)
+	load := s.beginReplace(row{"key": "id", "schema_contract": "evolve"})
+	load.callTwice(interpreter.StagingBegin)
 	s.Write(row{"mode": "upsert", "key": "id", "schema_contract": "evolve"}, row{"id": 1, "word": "newer"})
-	load.do("", row{"id": 1, "word": "read"})
-	require.Equal(s, "table_changed", load.refuse(interpreter.StagingPublish).Type, "the table was not there when it began")
-	require.Equal(s, []string{"1 newer"}, s.words())
+	load.callTwice("", row{"id": 1, "word": "read"})
+	require.Equal(s, "table_changed", load.refuseCall(interpreter.StagingPublish).Type, "the table was not there when it began")
+	require.Equal(s, []string{"1 newer"}, s.tableWords())
 }
 
 // newerInBounds: loads of ranges that have no row in common are not about each other.
@@ -103,17 +103,17 @@ func newerInBounds(s *TableTest) {
 		one, two row
 		meet     bool
 	}{
-		{where("day", "2024-01-01", "2024-01-02"), where("day", "2024-01-02", "2024-01-03"), false},
-		{where("day", "2024-01-02", "2024-01-03"), where("day", "2024-01-01", "2024-01-02"), false},
-		{where("day", "2024-01-01", "2024-01-03"), where("day", "2024-01-02", "2024-01-04"), true},
-		{where("day", nil, "2024-01-02"), where("day", "2024-01-02", nil), false},
-		{where("day", nil, "2024-01-02"), where("day", nil, "2024-01-01"), true},
-		{row{"column": "day", "equals": "2024-01-01"}, where("day", "2024-01-02", nil), false},
-		{row{"column": "day", "equals": "2024-01-02"}, where("day", "2024-01-02", nil), true},
+		{replaceWhere("day", "2024-01-01", "2024-01-02"), replaceWhere("day", "2024-01-02", "2024-01-03"), false},
+		{replaceWhere("day", "2024-01-02", "2024-01-03"), replaceWhere("day", "2024-01-01", "2024-01-02"), false},
+		{replaceWhere("day", "2024-01-01", "2024-01-03"), replaceWhere("day", "2024-01-02", "2024-01-04"), true},
+		{replaceWhere("day", nil, "2024-01-02"), replaceWhere("day", "2024-01-02", nil), false},
+		{replaceWhere("day", nil, "2024-01-02"), replaceWhere("day", nil, "2024-01-01"), true},
+		{row{"column": "day", "equals": "2024-01-01"}, replaceWhere("day", "2024-01-02", nil), false},
+		{row{"column": "day", "equals": "2024-01-02"}, replaceWhere("day", "2024-01-02", nil), true},
 		{row{"column": "day", "equals": "2024-01-02"}, row{"column": "day", "equals": "2024-01-03"}, false},
-		{row{"column": "id", "equals": 9}, where("id", 10, 20), false},
-		{row{"column": "id", "equals": 9}, where("day", "2024-01-02", nil), true},
-		{nil, where("day", "2024-01-02", nil), true},
+		{row{"column": "id", "equals": 9}, replaceWhere("id", 10, 20), false},
+		{row{"column": "id", "equals": 9}, replaceWhere("day", "2024-01-02", nil), true},
+		{nil, replaceWhere("day", "2024-01-02", nil), true},
 	} {
 		s.Query("DELETE FROM "+s.Table, nil)
 		loads := []*load{}
@@ -122,29 +122,29 @@ func newerInBounds(s *TableTest) {
 			if bounds != nil {
 				fields["replace_where"] = bounds
 			}
-			load := s.replacing(fields)
-			load.do(interpreter.StagingBegin)
+			load := s.beginReplace(fields)
+			load.callTwice(interpreter.StagingBegin)
 			loads = append(loads, load)
 		}
 		s.Query("INSERT INTO "+s.Table+" VALUES (9, '2024-01-01'), (9, '2024-01-02'), (15, '2024-01-02'), (9, '2024-01-03')", nil) // of no load
-		require.NotEqual(s, published(0, 0), loads[0].publish(), test)
+		require.NotEqual(s, publishedResult(0, 0), loads[0].publishRows(), test)
 		if test.meet {
-			require.Equal(s, "table_changed", loads[1].refuse(interpreter.StagingPublish).Type, test)
+			require.Equal(s, "table_changed", loads[1].refuseCall(interpreter.StagingPublish).Type, test)
 		} else {
-			loads[1].publish()
+			loads[1].publishRows()
 		}
 	}
-	s.fill(row{"id": 1, "day": "2024-01-01"}, row{"id": 2, "day": "2024-01-02"})
-	load := s.replacing(row{"replace_where": where("day", "2024-01-02", "2024-01-03")})
-	load.do(interpreter.StagingBegin)
-	load.page(row{"id": 3, "day": "2024-01-02"})
+	s.replaceContent(row{"id": 1, "day": "2024-01-01"}, row{"id": 2, "day": "2024-01-02"})
+	load := s.beginReplace(row{"replace_where": replaceWhere("day", "2024-01-02", "2024-01-03")})
+	load.callTwice(interpreter.StagingBegin)
+	load.stagePage(row{"id": 3, "day": "2024-01-02"})
 	s.Write(nil, row{"id": 4, "day": "2024-01-03"})
-	require.Equal(s, published(1, 1), load.publish(), "a row outside of the bounds")
-	load = s.replacing(row{"replace_where": where("day", "2024-01-02", "2024-01-03")})
-	load.do(interpreter.StagingBegin)
-	load.page(row{"id": 3, "day": "2024-01-02"})
+	require.Equal(s, publishedResult(1, 1), load.publishRows(), "a row outside of the bounds")
+	load = s.beginReplace(row{"replace_where": replaceWhere("day", "2024-01-02", "2024-01-03")})
+	load.callTwice(interpreter.StagingBegin)
+	load.stagePage(row{"id": 3, "day": "2024-01-02"})
 	s.Write(nil, row{"id": 4, "day": "2024-01-02"})
-	require.Equal(s, "table_changed", load.refuse(interpreter.StagingPublish).Type)
+	require.Equal(s, "table_changed", load.refuseCall(interpreter.StagingPublish).Type)
 }
 
 // movingSource has rows with versions, and says which have changed.
@@ -154,7 +154,7 @@ type movingSource struct {
 	version int
 }
 
-func (m *movingSource) change(id int, gone bool) {
+func (m *movingSource) changeRow(id int, gone bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.version++; gone {
@@ -164,8 +164,8 @@ func (m *movingSource) change(id int, gone bool) {
 	}
 }
 
-// since are the rows that have changed behind a version, and the version now. A full read gets none that were deleted.
-func (m *movingSource) since(version int, ids func(int) bool, full bool) (rows []any, now int) {
+// changedSince are the rows that have changed behind a version, and the version now. A full read gets none that were deleted.
+func (m *movingSource) changedSince(version int, ids func(int) bool, full bool) (rows []any, now int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, at := range m.rows {
@@ -199,9 +199,9 @@ func newerNeverUndone(s *TableTest) {
 			all        = func(int) bool { return true }
 		)
 		upsert := func() {
-			rows, now := source.since(read, all, false)
+			rows, now := source.changedSince(read, all, false)
 			if len(rows) > 0 {
-				_, err := s.db.Call(s.t, s.In(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, rows...))
+				_, err := s.db.MakeAttempt(s.t, s.WriteInput(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, rows...))
 				require.NoError(s, err)
 			}
 			read = now
@@ -214,23 +214,23 @@ func newerNeverUndone(s *TableTest) {
 					return
 				default:
 				}
-				source.change(rand.IntN(ids), rand.IntN(3) == 0) //nolint:gosec // any will do
-				source.change(rand.IntN(ids), false)             //nolint:gosec // any will do
+				source.changeRow(rand.IntN(ids), rand.IntN(3) == 0) //nolint:gosec // any will do
+				source.changeRow(rand.IntN(ids), false)             //nolint:gosec // any will do
 				upsert()
 			}
 		}()
 		for range rounds {
-			load := s.staging(maps.Clone(fields))
+			load := s.stagingLoad(maps.Clone(fields))
 			call := func(in interpreter.ToolInput) {
-				_, err := s.db.Call(s.t, in)
+				_, err := s.db.MakeAttempt(s.t, in)
 				require.NoError(s, err)
 			}
-			call(load.input(interpreter.StagingBegin))
+			call(load.stagingInput(interpreter.StagingBegin))
 			for page := range 5 {
-				rows, _ := source.since(0, func(id int) bool { return id%5 == page }, true)
-				call(load.input("", rows...))
+				rows, _ := source.changedSince(0, func(id int) bool { return id%5 == page }, true)
+				call(load.stagingInput("", rows...))
 			}
-			call(load.input(interpreter.StagingPublish))
+			call(load.stagingInput(interpreter.StagingPublish))
 		}
 		close(stop)
 		<-done
@@ -241,6 +241,6 @@ func newerNeverUndone(s *TableTest) {
 				expected = append(expected, fmt.Sprint(id, " ", version))
 			}
 		}
-		require.Equal(s, expected, s.words(), name)
+		require.Equal(s, expected, s.tableWords(), name)
 	}
 }

@@ -16,19 +16,19 @@ import (
 // twins counts the tables on which plans are carried out.
 var twins atomic.Int64
 
-// planned plans a write, which must change nothing, and carries the plan out on a copy of the table.
+// planAndApply plans a write, which must change nothing, and carries the plan out on a copy of the table.
 // What it gives checks the plan once the write was made: an error that is predicted is the write's, and the copy has the
 // schema that the write has made.
-func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
+func (s *TableTest) planAndApply(in interpreter.ToolInput) (made func(error)) {
 	s.Helper()
-	in = Complete(in, s.db.Name)
+	in = CompleteInput(in, s.db.Name)
 	in.Tool = s.db.Name
 	name := expression.Text(in.Fields["table"].Data)
 	own := *s
 	own.Table = name
-	before := own.schema()
+	before := own.tableSchema()
 	plan, refused := activities.PlanTable(s.t.Context(), s.db.Catalogue, in)
-	require.Equal(s, before, own.schema(), "a plan has changed the table")
+	require.Equal(s, before, own.tableSchema(), "a plan has changed the table")
 	twin := *s
 	twin.Table = fmt.Sprintf("twin%d", twins.Add(1))
 	rename := strings.NewReplacer(`"`+name+`"`, `"`+twin.Table+`"`, "TABLE "+name+" ", "TABLE "+twin.Table+" ")
@@ -53,13 +53,13 @@ func (s *TableTest) planned(in interpreter.ToolInput) (made func(error)) {
 			return
 		}
 		if failed == nil {
-			require.Equal(s, own.schema(), twin.schema(), "the plan is not what the write has done: %v", plan.DDL)
+			require.Equal(s, own.tableSchema(), twin.tableSchema(), "the plan is not what the write has done: %v", plan.DDL)
 		}
 	}
 }
 
-// schema is the columns of the table, with their types, and whether they are of the primary key and may be NULL.
-func (s *TableTest) schema() []any {
+// tableSchema is the columns of the table, with their types, and whether they are of the primary key and may be NULL.
+func (s *TableTest) tableSchema() []any {
 	s.Helper()
 	query := "SELECT name, lower(type) AS type, \"notnull\", pk FROM pragma_table_info('" + s.Table + "')"
 	if s.db.Name == "postgres" {
@@ -70,10 +70,10 @@ func (s *TableTest) schema() []any {
 	return s.Query(query, nil).([]any)
 }
 
-// plan is that of a write whose rows are not known.
-func (s *TableTest) plan(fields row) (interpreter.TablePlan, error) {
+// planFields is that of a write whose rows are not known.
+func (s *TableTest) planFields(fields row) (interpreter.TablePlan, error) {
 	s.Helper()
-	in := Complete(s.In(fields), s.db.Name)
+	in := CompleteInput(s.WriteInput(fields), s.db.Name)
 	in.Result, in.Tool = nil, s.db.Name
 	return activities.PlanTable(s.t.Context(), s.db.Catalogue, in)
 }
@@ -84,19 +84,19 @@ func plansOfReplace(s *TableTest) {
 		return row{"mode": "replace", "schema_contract": contract, "columns": row{"day": "date"}, "replace_where": row{"column": column, "to": 9}}
 	}
 	s.Query("SELECT 1 AS n", nil) // the file is there
-	found, err := s.plan(where("day", "evolve"))
+	found, err := s.planFields(where("day", "evolve"))
 	require.NoError(s, err)
 	require.Equal(s, &interpreter.ReplacedRows{Column: "day", To: "9"}, found.ReplaceWhere)
 	s.Create("id bigint PRIMARY KEY, n integer")
-	found, err = s.plan(row{"key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 0.25})
+	found, err = s.planFields(row{"key": "id", "mode": "upsert", "delete_missing": true, "max_delete": 0.25})
 	require.NoError(s, err)
 	require.InDelta(s, 0.25, *found.MaxDelete, 0)
-	_, err = s.plan(where("nn", "freeze"))
+	_, err = s.planFields(where("nn", "freeze"))
 	require.Contains(s, ErrorObject(s.t, err).Message, `replace_where: table "`+s.Table+`" has no column "nn": did you mean "n"?`)
-	_, err = s.plan(where("nn", "evolve"))
+	_, err = s.planFields(where("nn", "evolve"))
 	require.NoError(s, err, "rows may have it")
 	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
-	_, err = s.plan(where("n", "freeze"))
+	_, err = s.planFields(where("n", "freeze"))
 	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
 }
 
@@ -104,7 +104,7 @@ func plansOfReplace(s *TableTest) {
 func plansHaveKinds(s *TableTest) {
 	kinds := func(fields row) []interpreter.DDLKind {
 		fields["schema_contract"] = row{"tables": "evolve", "columns": "evolve", "data_type": "evolve"}
-		in := Complete(s.In(fields, row{"id": 1, "n": 1.5}), s.db.Name)
+		in := CompleteInput(s.WriteInput(fields, row{"id": 1, "n": 1.5}), s.db.Name)
 		in.Tool = s.db.Name
 		plan, err := activities.PlanTable(s.t.Context(), s.db.Catalogue, in)
 		require.NoError(s, err)
@@ -123,7 +123,7 @@ func plansHaveKinds(s *TableTest) {
 
 // plansWithoutRows: of rows that are not known, what is declared is.
 func plansWithoutRows(s *TableTest) {
-	plan := s.plan
+	plan := s.planFields
 	s.Query("SELECT 1 AS n", nil) // the file is there
 	evolve := row{"schema_contract": "evolve", "key": "id", "mode": "upsert", "columns": row{"day": "date"}, "rejected": row{"table": "refused"}}
 	found, err := plan(evolve)
@@ -142,7 +142,7 @@ func plansWithoutRows(s *TableTest) {
 	require.NoError(s, err)
 	require.Equal(s, []interpreter.DDL{{Kind: interpreter.CreateTable, Statement: `CREATE TABLE IF NOT EXISTS "` + s.Table + `" ("day" date)`}}, found.DDL)
 	require.Equal(s, "replace", found.Mode)
-	require.Empty(s, s.schema())
+	require.Empty(s, s.tableSchema())
 	s.Create("id bigint PRIMARY KEY, n integer")
 	found, err = plan(evolve)
 	require.NoError(s, err)

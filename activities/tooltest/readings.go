@@ -29,26 +29,26 @@ func textsAreNoNumbers(s *TableTest) {
 				require.Contains(s, object.Message, "discard_value")
 				require.Equal(s, interpreter.ClassFinal, object.Class)
 			}
-			require.Equal(s, Affected(1), s.Write(with(row{"data_type": "discard_value"}), row{"id": 2, column: text}))
-			require.Equal(s, Affected(0), s.Write(with(row{"data_type": "discard_row"}), row{"id": 3, column: text}))
+			require.Equal(s, AffectedResult(1), s.Write(with(row{"data_type": "discard_value"}), row{"id": 2, column: text}))
+			require.Equal(s, AffectedResult(0), s.Write(with(row{"data_type": "discard_row"}), row{"id": 3, column: text}))
 		}
 		require.Contains(s, s.Refuse(upsert, row{"id": text, "n": 1}).Message, "is not the plain form", "a key too")
-		require.Equal(s, Affected(0), s.Write(with(row{"data_type": "discard_value"}), row{"id": text, "n": 1}), "a row cannot be without its key")
+		require.Equal(s, AffectedResult(0), s.Write(with(row{"data_type": "discard_value"}), row{"id": text, "n": 1}), "a row cannot be without its key")
 		require.Contains(s, s.Refuse(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, row{"id": text, "gone": true}).Message, "is not the plain form")
-		require.Contains(s, s.replacing(row{"key": "id"}).refuse("", row{"id": text, "n": 1}).Message, "is not the plain form")
-		require.Contains(s, s.replacing(row{"replace_where": row{"column": "n", "from": text}}).refuse("", row{"id": 1, "n": 1}).Message, "is not the plain form")
+		require.Contains(s, s.beginReplace(row{"key": "id"}).refuseCall("", row{"id": text, "n": 1}).Message, "is not the plain form")
+		require.Contains(s, s.beginReplace(row{"replace_where": row{"column": "n", "from": text}}).refuseCall("", row{"id": 1, "n": 1}).Message, "is not the plain form")
 	}
-	require.Equal(s, []string{`{"d":null,"f":null,"id":2,"n":null}`, `{"d":null,"f":null,"id":7,"n":7}`}, s.Content("id, n, d, f"))
+	require.Equal(s, []string{`{"d":null,"f":null,"id":2,"n":null}`, `{"d":null,"f":null,"id":7,"n":7}`}, s.ContentLines("id, n, d, f"))
 	s.Write(upsert, row{"id": "1", "n": "-3", "d": "12.25", "f": "0.5"}, row{"id": "2", "n": "0", "d": "9007199254740993", "f": "-12"})
 	require.Equal(s, []string{
 		`{"d":12.25,"f":0.5,"id":1,"n":-3}`, `{"d":9007199254740993,"f":-12,"id":2,"n":0}`, `{"d":null,"f":null,"id":7,"n":7}`,
-	}, s.Content("id, n, d, f"), "plain forms")
-	missing := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "schema_contract": row{"data_type": "discard_row"}})
-	in := missing.input("", row{"id": "007", "n": 1}, row{"id": "1", "n": 5})
-	_, err := s.db.Call(s.t, in)
+	}, s.ContentLines("id, n, d, f"), "plain forms")
+	missing := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "schema_contract": row{"data_type": "discard_row"}})
+	in := missing.stagingInput("", row{"id": "007", "n": 1}, row{"id": "1", "n": 5})
+	_, err := s.db.MakeAttempt(s.t, in)
 	require.NoError(s, err)
-	require.Equal(s, published(0, 2), missing.publish(), "007 is not the key 7")
-	require.Equal(s, []string{`{"id":1,"n":5}`}, s.Content("id, n"))
+	require.Equal(s, publishedResult(0, 2), missing.publishRows(), "007 is not the key 7")
+	require.Equal(s, []string{`{"id":1,"n":5}`}, s.ContentLines("id, n"))
 }
 
 // textsAreRejected: the table of rows that are refused gets what would become another value, as it was, and the row before it counts.
@@ -56,26 +56,26 @@ func textsAreRejected(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, n bigint, word text")
 	fields := row{"mode": "upsert", "key": "id", "rejected": row{"table": s.Table + "_aside"}, "schema_contract": "evolve", "hard_delete": "gone"}
 	s.Write(row{"mode": "upsert", "key": "id"}, row{"id": 7, "n": 7})
-	in := s.In(fields, row{"id": 1, "n": 1}, row{"id": 1, "n": "01", "word": "later"}, row{"id": "007", "gone": true}, row{"id": 2, "n": "2"})
+	in := s.WriteInput(fields, row{"id": 1, "n": 1}, row{"id": 1, "n": "01", "word": "later"}, row{"id": "007", "gone": true}, row{"id": 2, "n": "2"})
 	for range 2 {
-		result, err := s.db.Call(s.t, in)
+		result, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
 		require.Equal(s, 2, result.Data.Data.(row)["rows_affected"])
 		require.Equal(s, &interpreter.RowCounts{RejectedRows: 2}, result.Meta.LeftOut)
 	}
-	require.Equal(s, []string{`{"id":1,"n":1}`, `{"id":2,"n":2}`, `{"id":7,"n":7}`}, s.Content("id, n"))
+	require.Equal(s, []string{`{"id":1,"n":1}`, `{"id":2,"n":2}`, `{"id":7,"n":7}`}, s.ContentLines("id, n"))
 	refused := s.Query(`SELECT "row", "column", sqlstate, reason, value FROM `+s.Table+`_aside ORDER BY "row"`, nil).([]any)
 	code := map[string]string{"postgres": "22P02", "sqlite": "SQLITE_MISMATCH"}[s.db.Name]
 	require.Equal(s, []any{
 		row{"row": 2, "column": "n", "sqlstate": code, "value": `{"id":1,"n":"01","word":"later"}`, "reason": `"01" is not the plain form of a number, and its column is of type bigint`},
 		row{"row": 3, "column": "id", "sqlstate": code, "value": `{"gone":true,"id":"007"}`, "reason": `"007" is not the plain form of a number, and its column is of type bigint`},
 	}, refused)
-	load := s.replacing(row{"key": "id", "rejected": row{"table": s.Table + "_aside"}})
-	result, err := s.db.Call(s.t, load.input("", row{"id": 5, "n": "5"}, row{"id": 6, "n": " 6"}))
+	load := s.beginReplace(row{"key": "id", "rejected": row{"table": s.Table + "_aside"}})
+	result, err := s.db.MakeAttempt(s.t, load.stagingInput("", row{"id": 5, "n": "5"}, row{"id": 6, "n": " 6"}))
 	require.NoError(s, err)
 	require.Equal(s, &interpreter.RowCounts{RejectedRows: 1}, result.Meta.LeftOut)
-	require.Equal(s, published(1, 3), load.publish())
-	require.Equal(s, []string{`{"id":5,"n":5}`}, s.Content("id, n"))
+	require.Equal(s, publishedResult(1, 3), load.publishRows())
+	require.Equal(s, []string{`{"id":5,"n":5}`}, s.ContentLines("id, n"))
 }
 
 // textsInManyRows: a text among many rows, which travel otherwise, is found too, as is one in a table that is to be made.
@@ -115,7 +115,7 @@ func booleansInTexts(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, word text, d numeric")
 	fields := row{"mode": "upsert", "key": "id"}
 	s.Write(fields, row{"id": 1, "word": true, "d": "123456.7890123"}, row{"id": 2, "word": 1, "d": "2251799813685248.5"}, row{"id": 3, "word": false, "d": "-1234567890.125"})
-	require.Equal(s, []string{`{"word":"1"}`, `{"word":"false"}`, `{"word":"true"}`}, s.Content("word"))
+	require.Equal(s, []string{`{"word":"1"}`, `{"word":"false"}`, `{"word":"true"}`}, s.ContentLines("word"))
 	for _, long := range []string{"0.123456789012345678", "123456789012345.6789", "12345678901234567890.5", "-9007199254740993.0625"} {
 		if s.db.Name == "postgres" {
 			s.Write(fields, row{"id": 4, "d": long})
@@ -179,9 +179,9 @@ func sequenceOfTexts(s *TableTest) {
 func sequenceOfCursors(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at text, n bigint")
 	write := func(as incremental.CursorType, id int, at string, n int) {
-		in := s.In(row{"mode": "upsert", "key": "id", "sequence_by": "at"}, row{"id": id, "at": at, "n": n})
+		in := s.WriteInput(row{"mode": "upsert", "key": "id", "sequence_by": "at"}, row{"id": id, "at": at, "n": n})
 		in.Cursor = &incremental.CursorField{Path: "at", Type: as}
-		_, err := s.db.Call(s.t, in)
+		_, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
 	}
 	for i, of := range []struct {
@@ -220,10 +220,10 @@ func cursorsHaveTypes(s *TableTest) {
 		own := *s
 		own.Table = fmt.Sprint(s.Table, "_", i)
 		fields := row{"mode": "upsert", "key": "id", "sequence_by": "at", "schema_contract": "evolve"}
-		in := own.In(fields, row{"id": 1, "at": of.value, "note": "2024-01-01"}, row{"id": 2, "at": nil})
+		in := own.WriteInput(fields, row{"id": 1, "at": of.value, "note": "2024-01-01"}, row{"id": 2, "at": nil})
 		in.Cursor = &incremental.CursorField{Path: "at", Type: of.as}
-		made := own.planned(in)
-		_, err := s.db.Call(s.t, in)
+		made := own.planAndApply(in)
+		_, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
 		made(err)
 		if s.db.Name == "postgres" {

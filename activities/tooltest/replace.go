@@ -20,28 +20,28 @@ type load struct {
 	round  int
 }
 
-// replacing is a call in mode replace.
-func (s *TableTest) replacing(fields map[string]any) *load {
+// beginReplace is a call in mode replace.
+func (s *TableTest) beginReplace(fields map[string]any) *load {
 	all := row{"mode": "replace"}
 	maps.Copy(all, fields)
-	return s.staging(all)
+	return s.stagingLoad(all)
 }
 
-func (s *TableTest) staging(fields map[string]any) *load {
+func (s *TableTest) stagingLoad(fields map[string]any) *load {
 	s.keys++
-	return &load{TableTest: s, fields: fields, id: fmt.Sprintf("%s%04d", expression.Hash(s.Table)[:16], s.keys)}
+	return &load{TableTest: s, fields: fields, id: fmt.Sprintf("%s%04d", expression.ShortDigest(s.Table)[:16], s.keys)}
 }
 
-// iteration is the load in one of its iterations.
-func (l *load) iteration(part, round int) *load {
+// iterationLoad is the load in one of its iterations.
+func (l *load) iterationLoad(part, round int) *load {
 	own := *l
 	own.part, own.round = &part, round
 	return &own
 }
 
-// input is a write of rows, or what else is done.
-func (l *load) input(do interpreter.StagingStep, rows ...any) interpreter.ToolInput {
-	in := l.In(l.fields, rows...)
+// stagingInput is a write of rows, or what else is done.
+func (l *load) stagingInput(do interpreter.StagingStep, rows ...any) interpreter.ToolInput {
+	in := l.WriteInput(l.fields, rows...)
 	if do != "" {
 		in.Result, in.Fingerprint = nil, ""
 	}
@@ -49,59 +49,59 @@ func (l *load) input(do interpreter.StagingStep, rows ...any) interpreter.ToolIn
 	return in
 }
 
-// do makes a call that must succeed, twice, and gives what it says.
-func (l *load) do(do interpreter.StagingStep, rows ...any) any {
+// callTwice makes a call that must succeed, twice, and gives what it says.
+func (l *load) callTwice(do interpreter.StagingStep, rows ...any) any {
 	l.Helper()
-	in := l.input(do, rows...)
-	result, err := l.db.Call(l.t, in)
+	in := l.stagingInput(do, rows...)
+	result, err := l.db.MakeAttempt(l.t, in)
 	require.NoError(l, err)
-	again, err := l.db.Call(l.t, in)
+	again, err := l.db.MakeAttempt(l.t, in)
 	require.NoError(l, err, "delivered twice")
 	require.Equal(l, result.Data, again.Data, "delivered twice")
 	return result.Data.Data
 }
 
-// page stages rows.
-func (l *load) page(rows ...any) {
+// stagePage stages rows.
+func (l *load) stagePage(rows ...any) {
 	l.Helper()
-	require.Equal(l, Affected(len(rows)), l.do("", rows...))
+	require.Equal(l, AffectedResult(len(rows)), l.callTwice("", rows...))
 }
 
-// publish publishes, and gives what that says.
-func (l *load) publish() any {
+// publishRows publishes, and gives what that says.
+func (l *load) publishRows() any {
 	l.Helper()
-	return l.do(interpreter.StagingPublish)
+	return l.callTwice(interpreter.StagingPublish)
 }
 
-// refuse makes a call that must fail, and gives its error.
-func (l *load) refuse(do interpreter.StagingStep, rows ...any) interpreter.ErrorObject {
+// refuseCall makes a call that must fail, and gives its error.
+func (l *load) refuseCall(do interpreter.StagingStep, rows ...any) interpreter.ErrorObject {
 	l.Helper()
-	object := l.db.Fail(l.t, l.input(do, rows...))
+	object := l.db.FailingCall(l.t, l.stagingInput(do, rows...))
 	require.Equal(l, interpreter.ClassFinal, object.Class)
 	return object
 }
 
-// beside is the name of the table beside the target.
-func (l *load) beside() string { return "reprise_staging_" + l.id }
+// stagingTable is the name of the table beside the target.
+func (l *load) stagingTable() string { return "reprise_staging_" + l.id }
 
-// stands reports whether there is a table beside.
-func (l *load) stands() bool {
+// hasStagingTable reports whether there is a table beside.
+func (l *load) hasStagingTable() bool {
 	l.Helper()
 	query := "SELECT count(*) AS n FROM sqlite_master WHERE name = {{ name }}"
 	if l.db.Name == "postgres" {
 		query = "SELECT count(*) AS n FROM pg_class WHERE relname = {{ name }}"
 	}
-	return l.Query(query, row{"name": l.beside()}).([]any)[0].(row)["n"] == 1
+	return l.Query(query, row{"name": l.stagingTable()}).([]any)[0].(row)["n"] == 1
 }
 
-// fill has the table have other rows.
-func (s *TableTest) fill(rows ...any) {
+// replaceContent has the table have other rows.
+func (s *TableTest) replaceContent(rows ...any) {
 	s.Helper()
 	s.Query("DELETE FROM "+s.Table, nil)
 	s.Write(nil, rows...)
 }
 
-func published(affected, deleted int) any {
+func publishedResult(affected, deleted int) any {
 	return row{"rows_affected": affected, "rows_deleted": deleted}
 }
 
@@ -111,24 +111,24 @@ func replaceByKey(s *TableTest) {
 	s.Write(nil, row{"id": 1, "region": "a", "n": 1, "word": "x", "kept": "k1"}, row{"id": 2, "region": "a", "n": 2, "word": "y", "kept": "k2"},
 		row{"id": 2, "region": "b", "n": 3, "word": nil, "kept": "k3"}, row{"id": 9, "region": "a", "n": 9}, row{"id": nil, "region": "a", "n": 9},
 		row{"id": 7, "region": "a", "n": 7, "kept": "one of two"}, row{"id": 7, "region": "a", "n": 7, "kept": "the other"})
-	before := s.Content("id, region, n, word, kept")
-	load := s.replacing(row{"key": []any{"id", "region"}})
-	load.page(row{"id": 1, "region": "a", "n": 1, "word": "x"}, row{"id": 2, "region": "a", "n": 5, "word": "y"})
-	load.page(row{"id": 4, "region": "a", "n": 4, "word": "z"}, row{"id": 5, "region": "a", "n": 1}, row{"id": 7, "region": "a", "n": 7})
-	load.page(row{"id": 2, "region": "b", "n": 3}, row{"id": 5, "region": "a", "n": 6})
-	require.Equal(s, before, s.Content("id, region, n, word, kept"))
-	require.True(s, load.stands())
-	require.Equal(s, published(4, 4), load.publish(), "changed: 2a; new: 4, 5 as it was written last, 7, which was there twice; gone: 9, nil, both of 7")
+	before := s.ContentLines("id, region, n, word, kept")
+	load := s.beginReplace(row{"key": []any{"id", "region"}})
+	load.stagePage(row{"id": 1, "region": "a", "n": 1, "word": "x"}, row{"id": 2, "region": "a", "n": 5, "word": "y"})
+	load.stagePage(row{"id": 4, "region": "a", "n": 4, "word": "z"}, row{"id": 5, "region": "a", "n": 1}, row{"id": 7, "region": "a", "n": 7})
+	load.stagePage(row{"id": 2, "region": "b", "n": 3}, row{"id": 5, "region": "a", "n": 6})
+	require.Equal(s, before, s.ContentLines("id, region, n, word, kept"))
+	require.True(s, load.hasStagingTable())
+	require.Equal(s, publishedResult(4, 4), load.publishRows(), "changed: 2a; new: 4, 5 as it was written last, 7, which was there twice; gone: 9, nil, both of 7")
 	require.Equal(s, []string{
 		`{"id":1,"kept":"k1","n":1,"region":"a","word":"x"}`, `{"id":2,"kept":"k2","n":5,"region":"a","word":"y"}`, `{"id":2,"kept":"k3","n":3,"region":"b","word":null}`,
 		`{"id":4,"kept":"new","n":4,"region":"a","word":"z"}`, `{"id":5,"kept":"new","n":6,"region":"a","word":null}`, `{"id":7,"kept":"new","n":7,"region":"a","word":null}`,
-	}, s.Content("id, region, n, word, kept"))
-	require.False(s, load.stands())
-	require.Equal(s, "overtaken", load.refuse("", row{"id": 8, "region": "a"}).Type, "of a worker that was frozen")
-	again := s.replacing(row{"key": []any{"id", "region"}})
-	again.page(row{"id": 1, "region": "a"}, row{"id": 2, "region": "a"})
-	require.Equal(s, published(0, 4), again.publish(), "columns that no row has stay")
-	require.Contains(s, again.replacing(row{"key": "id"}).refuse("", row{"id": nil, "n": 1}).Message, `has no "id", which is the key`)
+	}, s.ContentLines("id, region, n, word, kept"))
+	require.False(s, load.hasStagingTable())
+	require.Equal(s, "overtaken", load.refuseCall("", row{"id": 8, "region": "a"}).Type, "of a worker that was frozen")
+	again := s.beginReplace(row{"key": []any{"id", "region"}})
+	again.stagePage(row{"id": 1, "region": "a"}, row{"id": 2, "region": "a"})
+	require.Equal(s, publishedResult(0, 4), again.publishRows(), "columns that no row has stay")
+	require.Contains(s, again.beginReplace(row{"key": "id"}).refuseCall("", row{"id": nil, "n": 1}).Message, `has no "id", which is the key`)
 }
 
 // replaceWithTriggers: rows that a trigger keeps from being written, changed or deleted are counted.
@@ -137,33 +137,33 @@ func replaceWithTriggers(s *TableTest) {
 	rows := []any{row{"id": 1, "n": 1}, row{"id": 2, "n": 1}, row{"id": 3, "n": 1}}
 	s.Write(nil, rows...)
 	of := func(load *load) *interpreter.RowCounts {
-		result, err := load.db.Call(load.t, load.input(interpreter.StagingPublish))
+		result, err := load.db.MakeAttempt(load.t, load.stagingInput(interpreter.StagingPublish))
 		require.NoError(load, err)
 		return result.Meta.LeftOut
 	}
 	byKey := func(key any, rows ...any) *interpreter.RowCounts {
-		load := s.replacing(row{"key": key})
-		load.page(rows...)
+		load := s.beginReplace(row{"key": key})
+		load.stagePage(rows...)
 		return of(load)
 	}
 	require.Nil(s, byKey("id", rows[:2]...))
 	s.keepRow("DELETE", "OLD")
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey("id", row{"id": 5, "n": 1}), "2 stays, and 1 is gone")
-	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":5,"n":1}`}, s.Content("id, n"))
+	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":5,"n":1}`}, s.ContentLines("id, n"))
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey(nil, row{"id": 6, "n": 1}))
-	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":1}`}, s.Content("id, n"))
-	missing := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1})
-	missing.page(row{"id": 6, "n": 1})
+	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":1}`}, s.ContentLines("id, n"))
+	missing := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1})
+	missing.stagePage(row{"id": 6, "n": 1})
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, of(missing))
 	s.keepRow("UPDATE", "NEW")
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 6, "n": 7}))
-	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":7}`}, s.Content("id, n"))
+	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":7}`}, s.ContentLines("id, n"))
 	s.Query("DROP TRIGGER "+s.dropName("DELETE"), nil)
 	require.Nil(s, byKey("id", row{"id": 6, "n": 7}))
 	s.keepRow("INSERT", "NEW")
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey(nil, row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
-	require.Equal(s, []string{`{"id":8,"n":7}`}, s.Content("id, n"))
+	require.Equal(s, []string{`{"id":8,"n":7}`}, s.ContentLines("id, n"))
 }
 
 // keepRow makes a trigger that keeps the row of number 2 from an event.
@@ -189,9 +189,9 @@ func replaceImages(s *TableTest) {
 	if s.db.Name == "sqlite" {
 		s.Create("id bigint PRIMARY KEY, word text COLLATE NOCASE")
 		s.Write(nil, row{"id": 1, "word": "a"})
-		load := s.replacing(row{"key": "id"})
-		load.page(row{"id": 1, "word": "A"})
-		require.Equal(s, published(1, 0), load.publish())
+		load := s.beginReplace(row{"key": "id"})
+		load.stagePage(row{"id": 1, "word": "A"})
+		require.Equal(s, publishedResult(1, 0), load.publishRows())
 		return
 	}
 	s.Create("id bigint PRIMARY KEY, n numeric, doc json, docs jsonb, at timestamptz, list text[], place point")
@@ -212,9 +212,9 @@ func replaceImages(s *TableTest) {
 		{"place", nil, 1},
 	} {
 		one[test.column] = test.value
-		load := s.replacing(row{"key": "id"})
-		load.page(one)
-		require.Equal(s, published(test.changed, 0), load.publish(), "%v", test)
+		load := s.beginReplace(row{"key": "id"})
+		load.stagePage(one)
+		require.Equal(s, publishedResult(test.changed, 0), load.publishRows(), "%v", test)
 	}
 }
 
@@ -222,81 +222,81 @@ func replaceImages(s *TableTest) {
 func replaceAll(s *TableTest) {
 	s.Create("id bigint, word text")
 	s.Write(nil, row{"id": 1, "word": "a"}, row{"id": 2, "word": "b"})
-	load := s.replacing(nil)
-	load.page(row{"id": 2, "word": "b"}, row{"id": 3})
-	load.page(row{"id": 2, "word": "b"})
-	load.do("")
-	require.Len(s, s.Content("id"), 2)
-	require.Equal(s, published(3, 2), load.publish())
-	require.Equal(s, []string{`{"id":2,"word":"b"}`, `{"id":2,"word":"b"}`, `{"id":3,"word":null}`}, s.Content("id, word"))
-	other := load.input("", row{"id": 3})
-	other.OperationKey, other.Fingerprint = s.In(nil).OperationKey, "one"
-	second := s.replacing(nil)
-	other.Staging = second.input("").Staging
-	_, err := s.db.Call(s.t, other)
+	load := s.beginReplace(nil)
+	load.stagePage(row{"id": 2, "word": "b"}, row{"id": 3})
+	load.stagePage(row{"id": 2, "word": "b"})
+	load.callTwice("")
+	require.Len(s, s.ContentLines("id"), 2)
+	require.Equal(s, publishedResult(3, 2), load.publishRows())
+	require.Equal(s, []string{`{"id":2,"word":"b"}`, `{"id":2,"word":"b"}`, `{"id":3,"word":null}`}, s.ContentLines("id, word"))
+	other := load.stagingInput("", row{"id": 3})
+	other.OperationKey, other.Fingerprint = s.WriteInput(nil).OperationKey, "one"
+	second := s.beginReplace(nil)
+	other.Staging = second.stagingInput("").Staging
+	_, err := s.db.MakeAttempt(s.t, other)
 	require.NoError(s, err)
 	other.Fingerprint = "another"
-	require.Equal(s, "written_before", s.db.Fail(s.t, other).Type)
-	require.Equal(s, published(1, 3), second.publish())
+	require.Equal(s, "written_before", s.db.FailingCall(s.t, other).Type)
+	require.Equal(s, publishedResult(1, 3), second.publishRows())
 }
 
 // replaceNothing: no rows are an error, unless the author says else.
 func replaceNothing(s *TableTest) {
 	s.Create("id bigint, word text")
 	for _, fields := range []row{{}, {"key": "id"}, {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1}} {
-		s.fill(row{"id": 1}, row{"id": 2})
+		s.replaceContent(row{"id": 1}, row{"id": 2})
 		if fields["mode"] != nil {
 			s.Query("CREATE UNIQUE INDEX "+s.Table+"_id ON "+s.Table+" (id)", nil)
 		}
 		for _, writes := range []bool{false, true} {
-			load := s.replacing(fields)
+			load := s.beginReplace(fields)
 			if writes {
-				load.do("")
+				load.callTwice("")
 			}
-			refused := load.refuse(interpreter.StagingPublish)
+			refused := load.refuseCall(interpreter.StagingPublish)
 			require.Equal(s, "empty_replace", refused.Type)
 			require.Equal(s, fields["mode"] == nil, strings.Contains(refused.Message, "or all of them were rejected or discarded"), refused.Message)
-			require.Len(s, s.Content("id"), 2)
+			require.Len(s, s.ContentLines("id"), 2)
 		}
 		for i, writes := range []bool{false, true} {
 			allowed := row{"allow_empty": true}
 			maps.Copy(allowed, fields)
-			load := s.replacing(allowed)
+			load := s.beginReplace(allowed)
 			if writes {
-				load.do("")
+				load.callTwice("")
 			}
-			require.Equal(s, published(0, []int{2, 0}[i]), load.publish())
-			require.Empty(s, s.Content("id"))
+			require.Equal(s, publishedResult(0, []int{2, 0}[i]), load.publishRows())
+			require.Empty(s, s.ContentLines("id"))
 		}
 	}
 	none := *s
 	none.Table += "_none"
-	require.Equal(s, published(0, 0), none.replacing(row{"allow_empty": true}).publish(), "there is no table")
+	require.Equal(s, publishedResult(0, 0), none.beginReplace(row{"allow_empty": true}).publishRows(), "there is no table")
 }
 
 // replaceRounds: a part that begins anew drops what it has staged, and nothing older comes in later.
 func replaceRounds(s *TableTest) {
 	s.Create("id bigint, word text")
-	load := s.replacing(nil)
-	load.iteration(0, 0).page(row{"id": 1})
-	load.iteration(1, 0).page(row{"id": 2, "word": "first"}, row{"id": 3})
-	load.iteration(2, 0).page(row{"id": 4})
-	load.iteration(3, 2).do(interpreter.StagingSettle)
-	late := load.iteration(1, 0).input("", row{"id": 9})
-	load.iteration(1, 1).page(row{"id": 5})
-	load.iteration(1, 1).page(row{"id": 6})
-	require.Equal(s, "overtaken", s.db.Fail(s.t, late).Type)
-	load.iteration(2, 1).do(interpreter.StagingSettle)
-	require.Equal(s, "overtaken", load.iteration(2, 0).refuse("", row{"id": 9}).Type)
-	require.Equal(s, "overtaken", load.iteration(3, 1).refuse("", row{"id": 9}).Type, "of a part that had nothing")
-	require.Equal(s, "overtaken", load.iteration(2, 0).refuse(interpreter.StagingSettle).Type)
-	require.Equal(s, published(3, 0), load.publish())
-	require.Equal(s, []string{`{"id":1}`, `{"id":5}`, `{"id":6}`}, s.Content("id"))
+	load := s.beginReplace(nil)
+	load.iterationLoad(0, 0).stagePage(row{"id": 1})
+	load.iterationLoad(1, 0).stagePage(row{"id": 2, "word": "first"}, row{"id": 3})
+	load.iterationLoad(2, 0).stagePage(row{"id": 4})
+	load.iterationLoad(3, 2).callTwice(interpreter.StagingSettle)
+	late := load.iterationLoad(1, 0).stagingInput("", row{"id": 9})
+	load.iterationLoad(1, 1).stagePage(row{"id": 5})
+	load.iterationLoad(1, 1).stagePage(row{"id": 6})
+	require.Equal(s, "overtaken", s.db.FailingCall(s.t, late).Type)
+	load.iterationLoad(2, 1).callTwice(interpreter.StagingSettle)
+	require.Equal(s, "overtaken", load.iterationLoad(2, 0).refuseCall("", row{"id": 9}).Type)
+	require.Equal(s, "overtaken", load.iterationLoad(3, 1).refuseCall("", row{"id": 9}).Type, "of a part that had nothing")
+	require.Equal(s, "overtaken", load.iterationLoad(2, 0).refuseCall(interpreter.StagingSettle).Type)
+	require.Equal(s, publishedResult(3, 0), load.publishRows())
+	require.Equal(s, []string{`{"id":1}`, `{"id":5}`, `{"id":6}`}, s.ContentLines("id"))
 	for i, key := range []any{nil, "id"} {
-		single := s.replacing(row{"allow_empty": true, "key": key})
-		single.page(row{"id": 1}, row{"id": 2})
+		single := s.beginReplace(row{"allow_empty": true, "key": key})
+		single.stagePage(row{"id": 1}, row{"id": 2})
 		single.round = 1
-		require.Equal(s, published(0, []int{3, 0}[i]), single.publish(), "a call without a loop settles its round")
+		require.Equal(s, publishedResult(0, []int{3, 0}[i]), single.publishRows(), "a call without a loop settles its round")
 	}
 }
 
@@ -306,13 +306,13 @@ func replaceLost(s *TableTest) {
 	s.Write(nil, row{"id": 1})
 	for i, statement := range []string{"DELETE FROM %s WHERE id = 3", "DROP TABLE %s"} {
 		for _, fields := range []row{{}, {"key": "id"}} {
-			load := s.replacing(fields)
-			load.page(row{"id": 2}, row{"id": 3})
-			s.Query(fmt.Sprintf(statement, load.beside()), nil)
-			object := load.refuse(interpreter.StagingPublish)
+			load := s.beginReplace(fields)
+			load.stagePage(row{"id": 2}, row{"id": 3})
+			s.Query(fmt.Sprintf(statement, load.stagingTable()), nil)
+			object := load.refuseCall(interpreter.StagingPublish)
 			require.Equal(s, "staging_lost", object.Type)
 			require.Contains(s, object.Message, fmt.Sprintf("2 rows were staged for table %q, but %d were found", s.Table, 1-i))
-			require.Equal(s, []string{`{"id":1}`}, s.Content("id"))
+			require.Equal(s, []string{`{"id":1}`}, s.ContentLines("id"))
 		}
 	}
 }
@@ -320,13 +320,13 @@ func replaceLost(s *TableTest) {
 // replaceLeftOver: what nobody publishes is dropped by those who come later, who know it from what is still written.
 func replaceLeftOver(s *TableTest) {
 	s.Create("id bigint, word text")
-	left, busy, other := s.replacing(nil), s.replacing(nil), s.replacing(nil)
+	left, busy, other := s.beginReplace(nil), s.beginReplace(nil), s.beginReplace(nil)
 	elsewhere := *s
 	elsewhere.Table += "_other"
 	elsewhere.Create("id bigint")
 	other.TableTest = &elsewhere
 	for _, load := range []*load{left, busy, other} {
-		load.page(row{"id": 1})
+		load.stagePage(row{"id": 1})
 	}
 	age := func(load *load, seconds int) {
 		ago := fmt.Sprintf("strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', 'now', '-%d seconds')", seconds)
@@ -340,43 +340,43 @@ func replaceLeftOver(s *TableTest) {
 	age(left, 3700)
 	age(busy, 3700)
 	age(other, 3700)
-	busy.page(row{"id": 2})
-	second := s.replacing(nil)
-	second.page(row{"id": 5})
-	require.False(s, left.stands())
-	require.True(s, busy.stands())
-	require.True(s, other.stands(), "of another table")
-	for _, object := range []interpreter.ErrorObject{left.refuse("", row{"id": 3}), left.refuse(interpreter.StagingPublish)} {
+	busy.stagePage(row{"id": 2})
+	second := s.beginReplace(nil)
+	second.stagePage(row{"id": 5})
+	require.False(s, left.hasStagingTable())
+	require.True(s, busy.hasStagingTable())
+	require.True(s, other.hasStagingTable(), "of another table")
+	for _, object := range []interpreter.ErrorObject{left.refuseCall("", row{"id": 3}), left.refuseCall(interpreter.StagingPublish)} {
 		require.Equal(s, "staging_lost", object.Type)
 		require.Contains(s, object.Message, "none was added for more than an hour")
 	}
-	require.Equal(s, published(2, 0), busy.publish())
+	require.Equal(s, publishedResult(2, 0), busy.publishRows())
 	age(second, 8*24*3600)
 	age(other, 8*24*3600)
-	s.replacing(nil).page(row{"id": 6})
-	require.False(s, second.stands())
-	require.False(s, other.stands())
-	require.Len(s, s.Content("id"), 2)
+	s.beginReplace(nil).stagePage(row{"id": 6})
+	require.False(s, second.hasStagingTable())
+	require.False(s, other.hasStagingTable())
+	require.Len(s, s.ContentLines("id"), 2)
 }
 
 // replaceTwice: two replaces of one table have rows of their own, and the later one wins whole.
 func replaceTwice(s *TableTest) {
 	s.Create("id bigint, word text")
-	one, two := s.replacing(nil), s.replacing(row{"key": "id"})
-	one.do(interpreter.StagingBegin)
-	two.do(interpreter.StagingBegin)
-	one.page(row{"id": 1, "word": "one"})
-	two.page(row{"id": 1, "word": "two"}, row{"id": 2, "word": "two"})
-	one.page(row{"id": 3, "word": "one"})
-	require.Equal(s, published(2, 0), one.publish())
-	object := two.refuse(interpreter.StagingPublish)
+	one, two := s.beginReplace(nil), s.beginReplace(row{"key": "id"})
+	one.callTwice(interpreter.StagingBegin)
+	two.callTwice(interpreter.StagingBegin)
+	one.stagePage(row{"id": 1, "word": "one"})
+	two.stagePage(row{"id": 1, "word": "two"}, row{"id": 2, "word": "two"})
+	one.stagePage(row{"id": 3, "word": "one"})
+	require.Equal(s, publishedResult(2, 0), one.publishRows())
+	object := two.refuseCall(interpreter.StagingPublish)
 	require.Equal(s, "table_changed", object.Type, "it may have read what is older")
 	require.Contains(s, object.Message, "another load has replaced or deleted rows of it. Nothing was published")
-	require.Equal(s, []string{`{"id":1,"word":"one"}`, `{"id":3,"word":"one"}`}, s.Content("id, word"))
+	require.Equal(s, []string{`{"id":1,"word":"one"}`, `{"id":3,"word":"one"}`}, s.ContentLines("id, word"))
 }
 
-// where is a replace_where; nil is left out.
-func where(column string, from, to any) row {
+// replaceWhere is a replace_where; nil is left out.
+func replaceWhere(column string, from, to any) row {
 	bounds := row{"column": column, "from": from, "to": to}
 	maps.DeleteFunc(bounds, func(_ string, value any) bool { return value == nil })
 	return bounds
@@ -386,109 +386,109 @@ func where(column string, from, to any) row {
 func replaceBounded(s *TableTest) {
 	s.Create("id bigint, day date, n bigint")
 	for _, key := range []any{nil, "id"} {
-		s.fill(row{"id": 1, "day": "2024-01-01"}, row{"id": 2, "day": "2024-01-02"}, row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": nil}, row{"id": 5, "day": "2024-01-02"})
-		fields := row{"key": key, "replace_where": where("day", "2024-01-02", "2024-01-03")}
-		load := s.replacing(fields)
-		load.page(row{"id": 2, "day": "2024-01-02", "n": 1}, row{"id": 9, "day": "2024-01-02", "n": 1})
+		s.replaceContent(row{"id": 1, "day": "2024-01-01"}, row{"id": 2, "day": "2024-01-02"}, row{"id": 3, "day": "2024-01-03"}, row{"id": 4, "day": nil}, row{"id": 5, "day": "2024-01-02"})
+		fields := row{"key": key, "replace_where": replaceWhere("day", "2024-01-02", "2024-01-03")}
+		load := s.beginReplace(fields)
+		load.stagePage(row{"id": 2, "day": "2024-01-02", "n": 1}, row{"id": 9, "day": "2024-01-02", "n": 1})
 		for day, says := range map[any]string{"2024-01-03": `"2024-01-03"`, "2024-01-01": `"2024-01-01"`, nil: "nil"} {
-			object := load.refuse("", row{"id": 6, "day": "2024-01-02"}, row{"id": 7, "day": day})
+			object := load.refuseCall("", row{"id": 6, "day": "2024-01-02"}, row{"id": 7, "day": day})
 			require.Contains(s, object.Message, `row 2: column "day" is `+says+", and replace_where is limited to rows from 2024-01-02 up to but without 2024-01-03")
 			require.Equal(s, "outside_replace_where", object.Type)
 		}
-		require.Contains(s, load.refuse("", row{"id": 7}).Message, `row 1: column "day" is nil`)
-		rejecting := s.replacing(row{"replace_where": fields["replace_where"], "rejected": row{"table": s.Table + "_aside"}})
-		require.Equal(s, "outside_replace_where", rejecting.refuse("", row{"id": 7, "day": "2024-01-09"}).Type, "and not set aside")
+		require.Contains(s, load.refuseCall("", row{"id": 7}).Message, `row 1: column "day" is nil`)
+		rejecting := s.beginReplace(row{"replace_where": fields["replace_where"], "rejected": row{"table": s.Table + "_aside"}})
+		require.Equal(s, "outside_replace_where", rejecting.refuseCall("", row{"id": 7, "day": "2024-01-09"}).Type, "and not set aside")
 		other := *load
-		other.fields = row{"mode": "replace", "key": key, "replace_where": where("day", "2024-01-01", "2024-01-03")}
-		require.Contains(s, other.refuse(interpreter.StagingPublish).Message, "must not depend on the element")
-		require.Equal(s, published(2, map[any]int{nil: 2, "id": 1}[key]), load.publish())
-		require.Equal(s, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`, `{"id":4}`, `{"id":9}`}, s.Content("id"))
-		empty := s.replacing(row{"key": key, "replace_where": where("day", "2024-01-03", nil), "allow_empty": true})
-		require.Equal(s, published(0, 1), empty.publish())
+		other.fields = row{"mode": "replace", "key": key, "replace_where": replaceWhere("day", "2024-01-01", "2024-01-03")}
+		require.Contains(s, other.refuseCall(interpreter.StagingPublish).Message, "must not depend on the element")
+		require.Equal(s, publishedResult(2, map[any]int{nil: 2, "id": 1}[key]), load.publishRows())
+		require.Equal(s, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`, `{"id":4}`, `{"id":9}`}, s.ContentLines("id"))
+		empty := s.beginReplace(row{"key": key, "replace_where": replaceWhere("day", "2024-01-03", nil), "allow_empty": true})
+		require.Equal(s, publishedResult(0, 1), empty.publishRows())
 	}
-	s.fill(row{"id": 9, "n": 1}, row{"id": 10, "n": 2}, row{"id": 11, "n": nil})
-	numbers := s.replacing(row{"replace_where": where("id", "10", nil)})
-	numbers.page(row{"id": 100})
-	require.Contains(s, numbers.refuse("", row{"id": 9}).Message, "rows from 10", "as numbers, not as text")
-	require.Equal(s, published(1, 2), numbers.publish())
-	quoted := s.replacing(row{"replace_where": where("n", 0, "2 OR true"), "allow_empty": true})
-	require.Contains(s, quoted.refuse(interpreter.StagingPublish).Message, `up to but without "2 OR true", which is not the plain form of a number`)
-	require.Contains(s, s.replacing(row{"replace_where": where("dday", 1, nil)}).refuse("", row{"id": 9}).Message, `replace_where: table "`+s.Table+`" has no column "dday": did you mean "day"?`)
+	s.replaceContent(row{"id": 9, "n": 1}, row{"id": 10, "n": 2}, row{"id": 11, "n": nil})
+	numbers := s.beginReplace(row{"replace_where": replaceWhere("id", "10", nil)})
+	numbers.stagePage(row{"id": 100})
+	require.Contains(s, numbers.refuseCall("", row{"id": 9}).Message, "rows from 10", "as numbers, not as text")
+	require.Equal(s, publishedResult(1, 2), numbers.publishRows())
+	quoted := s.beginReplace(row{"replace_where": replaceWhere("n", 0, "2 OR true"), "allow_empty": true})
+	require.Contains(s, quoted.refuseCall(interpreter.StagingPublish).Message, `up to but without "2 OR true", which is not the plain form of a number`)
+	require.Contains(s, s.beginReplace(row{"replace_where": replaceWhere("dday", 1, nil)}).refuseCall("", row{"id": 9}).Message, `replace_where: table "`+s.Table+`" has no column "dday": did you mean "day"?`)
 }
 
 // replaceBoundedByTimes: bounds that are times are instants, whatever their zones and forms. What has no zone, such as a
 // date, is of the zone of the bound.
 func replaceBoundedByTimes(s *TableTest) {
 	s.Create("id bigint, at timestamp with time zone, day date")
-	s.fill(row{"id": 1, "at": "2024-03-30T23:00:00Z"}, row{"id": 2, "at": "2024-03-30T22:59:59.999999Z"}, row{"id": 3, "at": "2024-03-31T23:59:59.999999+02:00"},
+	s.replaceContent(row{"id": 1, "at": "2024-03-30T23:00:00Z"}, row{"id": 2, "at": "2024-03-30T22:59:59.999999Z"}, row{"id": 3, "at": "2024-03-31T23:59:59.999999+02:00"},
 		row{"id": 4, "at": "2024-04-01T00:00:00+02:00"}, row{"id": 5, "at": "2024-03-31 00:00:00.5+01:00"}, row{"id": 6, "at": nil}, row{"id": 7, "at": "2024-03-31T13:00:00-09:00"})
-	load := s.replacing(row{"replace_where": where("at", "2024-03-31T00:00:00+01:00", "2024-04-01T00:00:00+02:00")})
+	load := s.beginReplace(row{"replace_where": replaceWhere("at", "2024-03-31T00:00:00+01:00", "2024-04-01T00:00:00+02:00")})
 	for _, outside := range []string{"2024-03-30T22:59:59.999999Z", "2024-03-31T22:00:00Z", "2024-03-31T13:00:00-09:00"} {
-		require.Equal(s, "outside_replace_where", load.refuse("", row{"id": 8, "at": outside}).Type)
+		require.Equal(s, "outside_replace_where", load.refuseCall("", row{"id": 8, "at": outside}).Type)
 	}
-	load.page(row{"id": 8, "at": "2024-03-30T18:00:00-05:00"}, row{"id": 9, "at": "2024-03-31T21:59:59.999999Z"})
-	require.Equal(s, published(2, 3), load.publish())
-	require.Equal(s, []string{`{"id":2}`, `{"id":4}`, `{"id":6}`, `{"id":7}`, `{"id":8}`, `{"id":9}`}, s.Content("id"))
-	s.fill(row{"id": 1, "day": "2024-03-09"}, row{"id": 2, "day": "2024-03-10"}, row{"id": 3, "day": "2024-03-11"})
-	days := s.replacing(row{"key": "id", "replace_where": where("day", "2024-03-10T00:00:00-05:00", "2024-03-11T00:00:00-04:00")})
-	require.Equal(s, "outside_replace_where", days.refuse("", row{"id": 4, "day": "2024-03-11"}).Type)
-	require.Contains(s, s.replacing(row{"replace_where": where("dday", "2024-03-10", nil)}).refuse("", row{"id": 9}).Message, `has no column "dday": did you mean "day"?`)
-	days.page(row{"id": 5, "day": "2024-03-10"})
-	require.Equal(s, published(1, 1), days.publish())
-	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":5}`}, s.Content("id"))
-	open := s.replacing(row{"replace_where": where("day", nil, "2024-03-10"), "allow_empty": true})
-	require.Equal(s, published(0, 1), open.publish())
+	load.stagePage(row{"id": 8, "at": "2024-03-30T18:00:00-05:00"}, row{"id": 9, "at": "2024-03-31T21:59:59.999999Z"})
+	require.Equal(s, publishedResult(2, 3), load.publishRows())
+	require.Equal(s, []string{`{"id":2}`, `{"id":4}`, `{"id":6}`, `{"id":7}`, `{"id":8}`, `{"id":9}`}, s.ContentLines("id"))
+	s.replaceContent(row{"id": 1, "day": "2024-03-09"}, row{"id": 2, "day": "2024-03-10"}, row{"id": 3, "day": "2024-03-11"})
+	days := s.beginReplace(row{"key": "id", "replace_where": replaceWhere("day", "2024-03-10T00:00:00-05:00", "2024-03-11T00:00:00-04:00")})
+	require.Equal(s, "outside_replace_where", days.refuseCall("", row{"id": 4, "day": "2024-03-11"}).Type)
+	require.Contains(s, s.beginReplace(row{"replace_where": replaceWhere("dday", "2024-03-10", nil)}).refuseCall("", row{"id": 9}).Message, `has no column "dday": did you mean "day"?`)
+	days.stagePage(row{"id": 5, "day": "2024-03-10"})
+	require.Equal(s, publishedResult(1, 1), days.publishRows())
+	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":5}`}, s.ContentLines("id"))
+	open := s.beginReplace(row{"replace_where": replaceWhere("day", nil, "2024-03-10"), "allow_empty": true})
+	require.Equal(s, publishedResult(0, 1), open.publishRows())
 }
 
 // replaceChecks: a row is refused where it is written, as far as it is refused by itself; rejected works there.
 func replaceChecks(s *TableTest) {
 	s.Create("id bigint NOT NULL, n integer CONSTRAINT small CHECK (n < 100), word text NOT NULL DEFAULT 'none', CHECK (id > 0 OR 'a)''' = ')') -- CHECK (no)\n")
 	s.Write(nil, row{"id": 1, "n": 1})
-	load := s.replacing(nil)
+	load := s.beginReplace(nil)
 	for says, bad := range map[string]row{"small": {"id": 2, "n": 500}, "null": {"n": 1, "id": nil}, "check": {"id": -1, "n": 1}} {
-		object := load.refuse("", row{"id": 2, "n": 2}, bad)
+		object := load.refuseCall("", row{"id": 2, "n": 2}, bad)
 		require.Contains(s, strings.ToLower(object.Message), says)
 		require.Contains(s, object.Message, "row 2")
 		require.NotContains(s, object.Message, "reprise_staging")
 	}
-	aside := s.replacing(row{"key": "id", "rejected": row{"table": s.Table + "_aside", "max": 2}})
-	in := aside.input("", row{"id": 2, "n": 2}, row{"id": 3, "n": 300}, row{"id": 4, "n": 4, "word": "w"})
-	result, err := s.db.Call(s.t, in)
+	aside := s.beginReplace(row{"key": "id", "rejected": row{"table": s.Table + "_aside", "max": 2}})
+	in := aside.stagingInput("", row{"id": 2, "n": 2}, row{"id": 3, "n": 300}, row{"id": 4, "n": 4, "word": "w"})
+	result, err := s.db.MakeAttempt(s.t, in)
 	require.NoError(s, err)
-	require.Equal(s, Affected(2), result.Data.Data)
+	require.Equal(s, AffectedResult(2), result.Data.Data)
 	require.Equal(s, &interpreter.RowCounts{RejectedRows: 1}, result.Meta.LeftOut)
 	require.Equal(s, []any{row{"row": 2, "value": `{"id":3,"n":300}`}}, s.Query(`SELECT "row", value FROM `+s.Table+"_aside", nil))
-	require.Equal(s, published(2, 1), aside.publish())
-	require.Equal(s, []string{`{"id":2,"n":2,"word":"none"}`, `{"id":4,"n":4,"word":"w"}`}, s.Content("id, n, word"), "a column that must not be NULL has its default")
-	same := s.replacing(row{"key": "id"})
-	same.page(row{"id": 2, "n": 2}, row{"id": 4, "n": 4, "word": "w"})
-	require.Equal(s, published(0, 0), same.publish(), "which it had")
+	require.Equal(s, publishedResult(2, 1), aside.publishRows())
+	require.Equal(s, []string{`{"id":2,"n":2,"word":"none"}`, `{"id":4,"n":4,"word":"w"}`}, s.ContentLines("id, n, word"), "a column that must not be NULL has its default")
+	same := s.beginReplace(row{"key": "id"})
+	same.stagePage(row{"id": 2, "n": 2}, row{"id": 4, "n": 4, "word": "w"})
+	require.Equal(s, publishedResult(0, 0), same.publishRows(), "which it had")
 }
 
 // replaceEvolves: the table beside follows what the contract changes.
 func replaceEvolves(s *TableTest) {
-	load := s.replacing(row{"schema_contract": "evolve", "key": "id"})
-	load.page(row{"id": 1, "n": 1})
-	load.page(row{"id": 2, "n": 1.5, "more": "x"}, row{"id": 3, "n": nil, "more": row{"a": 1}})
-	require.Equal(s, published(3, 0), load.publish())
-	require.Equal(s, []string{"id", "n", "more"}, s.columns())
+	load := s.beginReplace(row{"schema_contract": "evolve", "key": "id"})
+	load.stagePage(row{"id": 1, "n": 1})
+	load.stagePage(row{"id": 2, "n": 1.5, "more": "x"}, row{"id": 3, "n": nil, "more": row{"a": 1}})
+	require.Equal(s, publishedResult(3, 0), load.publishRows())
+	require.Equal(s, []string{"id", "n", "more"}, s.columnNames())
 	if s.db.Name == "postgres" {
 		require.Equal(s, "numeric", s.typeOf("n"))
 	}
 	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN later text DEFAULT 'd'", nil)
-	values := s.replacing(row{"key": "id", "schema_contract": row{"columns": "discard_value"}})
-	result, err := s.db.Call(s.t, values.input("", row{"id": 1, "n": 2, "none": 1}))
+	values := s.beginReplace(row{"key": "id", "schema_contract": row{"columns": "discard_value"}})
+	result, err := s.db.MakeAttempt(s.t, values.stagingInput("", row{"id": 1, "n": 2, "none": 1}))
 	require.NoError(s, err)
 	require.Equal(s, &interpreter.RowCounts{DiscardedValues: 1}, result.Meta.LeftOut)
 	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN latest text", nil)
-	values.page(row{"id": 4, "latest": "l"})
+	values.stagePage(row{"id": 4, "latest": "l"})
 	if s.db.Name == "postgres" {
 		s.Query("ALTER TABLE "+s.Table+" ALTER COLUMN n TYPE double precision", nil)
 	}
-	require.Equal(s, published(2, 2), values.publish())
-	require.Equal(s, []string{`{"id":1,"later":"d","latest":null,"n":2}`, `{"id":4,"later":"d","latest":"l","n":null}`}, s.Content("id, n, later, latest"))
-	require.Contains(s, s.replacing(row{"table": s.Table + "_none"}).refuse("", row{"id": 1}).Message, "does not exist")
-	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1, "nope": 1}).Message, `has no column "nope"`)
+	require.Equal(s, publishedResult(2, 2), values.publishRows())
+	require.Equal(s, []string{`{"id":1,"later":"d","latest":null,"n":2}`, `{"id":4,"later":"d","latest":"l","n":null}`}, s.ContentLines("id, n, later, latest"))
+	require.Contains(s, s.beginReplace(row{"table": s.Table + "_none"}).refuseCall("", row{"id": 1}).Message, "does not exist")
+	require.Contains(s, s.beginReplace(nil).refuseCall("", row{"id": 1, "nope": 1}).Message, `has no column "nope"`)
 }
 
 // replaceTables: what a table may be, and what it may not.
@@ -496,36 +496,36 @@ func replaceTables(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, twice bigint GENERATED ALWAYS AS (id * 2) STORED, n bigint")
 	s.Write(nil, row{"id": 1})
 	s.Query("CREATE VIEW "+s.Table+"_view AS SELECT id FROM "+s.Table, nil)
-	require.Contains(s, s.replacing(row{"table": s.Table + "_view"}).refuse("", row{"id": 1}).Message, "it is a view; write to the table behind it")
-	require.Contains(s, s.replacing(row{"table": s.Table + "_view", "allow_empty": true}).refuse(interpreter.StagingPublish).Message, "it is a view")
-	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1, "twice": 2}).Message, "the database generates its values")
-	plain := s.replacing(nil)
-	plain.page(row{"id": 4})
-	require.Equal(s, published(1, 1), plain.publish())
-	require.Equal(s, []string{`{"id":4,"twice":8}`}, s.Content("id, twice"))
+	require.Contains(s, s.beginReplace(row{"table": s.Table + "_view"}).refuseCall("", row{"id": 1}).Message, "it is a view; write to the table behind it")
+	require.Contains(s, s.beginReplace(row{"table": s.Table + "_view", "allow_empty": true}).refuseCall(interpreter.StagingPublish).Message, "it is a view")
+	require.Contains(s, s.beginReplace(nil).refuseCall("", row{"id": 1, "twice": 2}).Message, "the database generates its values")
+	plain := s.beginReplace(nil)
+	plain.stagePage(row{"id": 4})
+	require.Equal(s, publishedResult(1, 1), plain.publishRows())
+	require.Equal(s, []string{`{"id":4,"twice":8}`}, s.ContentLines("id, twice"))
 	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
 	s.Query("INSERT INTO "+s.Table+"_child VALUES (4)", nil)
-	require.Contains(s, s.replacing(nil).refuse("", row{"id": 1}).Message, "foreign keys of "+s.Table+"_child point at table")
-	keyed := s.replacing(row{"key": "id"})
-	keyed.page(row{"id": 4, "n": 1}, row{"id": 5, "n": 1})
-	require.Equal(s, published(2, 0), keyed.publish())
+	require.Contains(s, s.beginReplace(nil).refuseCall("", row{"id": 1}).Message, "foreign keys of "+s.Table+"_child point at table")
+	keyed := s.beginReplace(row{"key": "id"})
+	keyed.stagePage(row{"id": 4, "n": 1}, row{"id": 5, "n": 1})
+	require.Equal(s, publishedResult(2, 0), keyed.publishRows())
 	if s.db.Name == "sqlite" {
 		for i, create := range []string{"(id INTEGER PRIMARY KEY, w TEXT CHECK (w <> 'bad')) STRICT", "(id TEXT PRIMARY KEY, w any) WITHOUT ROWID"} {
 			table := fmt.Sprint(s.Table, "_of_", i)
 			s.Query("CREATE TABLE "+table+" "+create, nil)
-			strict := s.replacing(row{"table": table, "key": "id"})
-			strict.page(row{"id": 1, "w": "a"}, row{"id": 2})
-			require.Equal(s, published(2, 0), strict.publish())
-			require.Contains(s, s.replacing(row{"table": table}).refuse("", row{"id": 1}, row{"id": []any{"bad", nil}[i], "w": "a"}).Message, "row 2")
+			strict := s.beginReplace(row{"table": table, "key": "id"})
+			strict.stagePage(row{"id": 1, "w": "a"}, row{"id": 2})
+			require.Equal(s, publishedResult(2, 0), strict.publishRows())
+			require.Contains(s, s.beginReplace(row{"table": table}).refuseCall("", row{"id": 1}, row{"id": []any{"bad", nil}[i], "w": "a"}).Message, "row 2")
 		}
 	}
 	odd := *s
 	odd.Table = `"odd.name $1 ""x"" ` + s.Table + `"`
 	s.Query("CREATE TABLE "+odd.Table+` (id bigint PRIMARY KEY, parent bigint REFERENCES `+odd.Table+` (id), "a.b" text)`, nil)
 	s.Query("INSERT INTO "+odd.Table+" VALUES (1, NULL, 'x'), (2, 1, 'y')", nil)
-	load := odd.replacing(row{"key": "id"})
-	load.page(row{"id": 3, "parent": nil, "a.b": "$2"}, row{"id": 2, "parent": 3, "a.b": "y"})
-	require.Equal(s, published(2, 1), load.publish(), "rows that point at each other")
+	load := odd.beginReplace(row{"key": "id"})
+	load.stagePage(row{"id": 3, "parent": nil, "a.b": "$2"}, row{"id": 2, "parent": 3, "a.b": "y"})
+	require.Equal(s, publishedResult(2, 1), load.publishRows(), "rows that point at each other")
 }
 
 // deleteMissing: what was not read is deleted, unless that is too much.
@@ -537,29 +537,29 @@ func deleteMissing(s *TableTest) {
 		rows[i] = row{"id": i, "at": 5, "n": i}
 	}
 	s.Write(nil, rows...)
-	load := s.staging(upsert)
-	in := load.iteration(0, 0).input("", row{"id": 0, "at": 4, "n": 0}, row{"id": 1, "at": 6, "n": 500}, row{"id": 2, "at": 6, "gone": true}, row{"id": 3, "at": 5},
+	load := s.stagingLoad(upsert)
+	in := load.iterationLoad(0, 0).stagingInput("", row{"id": 0, "at": 4, "n": 0}, row{"id": 1, "at": 6, "n": 500}, row{"id": 2, "at": 6, "gone": true}, row{"id": 3, "at": 5},
 		row{"id": 5, "at": 4, "gone": true})
 	if s.db.Name == "postgres" {
 		in.Result = Value(append(in.Result.Data.([]any), row{"id": "x"})) // which is no key of any row
 	}
 	for range 2 {
-		result, err := s.db.Call(s.t, in)
+		result, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
 		require.Positive(s, result.Meta.LeftOut.RejectedRows)
 	}
-	load.iteration(1, 0).do("", row{"id": 4, "at": 5, "n": 4})
-	load.iteration(1, 1).do("", row{"id": 6, "at": 6, "n": 7}, row{"id": 11, "at": 6, "n": 7})
-	require.Len(s, s.Content("id"), 11, "2 is gone, 11 is new")
+	load.iterationLoad(1, 0).callTwice("", row{"id": 4, "at": 5, "n": 4})
+	load.iterationLoad(1, 1).callTwice("", row{"id": 6, "at": 6, "n": 7}, row{"id": 11, "at": 6, "n": 7})
+	require.Len(s, s.ContentLines("id"), 11, "2 is gone, 11 is new")
 	load.fields["max_delete"] = 0.4
-	object := load.refuse(interpreter.StagingPublish)
+	object := load.refuseCall(interpreter.StagingPublish)
 	require.Equal(s, "max_delete", object.Type)
 	require.Contains(s, object.Message, "5 of the 11 rows", "4, 7, 8, 9 and 10")
-	require.Len(s, s.Content("id"), 11)
+	require.Len(s, s.ContentLines("id"), 11)
 	delete(load.fields, "max_delete")
-	require.Equal(s, published(0, 5), load.publish())
-	require.Equal(s, []string{`{"id":0,"n":0}`, `{"id":1,"n":1}`, `{"id":3,"n":3}`, `{"id":5,"n":5}`, `{"id":6,"n":7}`, `{"id":11,"n":7}`}, s.Content("id, n"))
-	require.False(s, load.stands())
+	require.Equal(s, publishedResult(0, 5), load.publishRows())
+	require.Equal(s, []string{`{"id":0,"n":0}`, `{"id":1,"n":1}`, `{"id":3,"n":3}`, `{"id":5,"n":5}`, `{"id":6,"n":7}`, `{"id":11,"n":7}`}, s.ContentLines("id, n"))
+	require.False(s, load.hasStagingTable())
 }
 
 // deleteMissingOfOtherKeys: the share of max_delete is that of the rows that were there, and not of those that the load
@@ -567,12 +567,12 @@ func deleteMissing(s *TableTest) {
 func deleteMissingOfOtherKeys(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, n integer")
 	s.Write(nil, row{"id": 0, "n": 1}, row{"id": 1, "n": 1}, row{"id": 2, "n": 1}, row{"id": 3, "n": 1})
-	load := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true})
-	load.page(row{"id": 0, "n": 1}, row{"id": 10, "n": 1}, row{"id": 11, "n": 1}, row{"id": 12, "n": 1})
-	object := load.refuse(interpreter.StagingPublish)
+	load := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true})
+	load.stagePage(row{"id": 0, "n": 1}, row{"id": 10, "n": 1}, row{"id": 11, "n": 1}, row{"id": 12, "n": 1})
+	object := load.refuseCall(interpreter.StagingPublish)
 	require.Equal(s, "max_delete", object.Type)
 	require.Contains(s, object.Message, "3 of the 4 rows of table")
-	require.Len(s, s.Content("id"), 7)
+	require.Len(s, s.ContentLines("id"), 7)
 }
 
 // boundedByValue: rows of one tenant are replaced, or deleted where they were not read, and those of others stay.
@@ -581,31 +581,31 @@ func boundedByValue(s *TableTest) {
 	before := []any{row{"id": 1, "tenant": "a", "n": 1}, row{"id": 2, "tenant": "a", "n": 1}, row{"id": 3, "tenant": "b", "n": 1}, row{"id": 4, "tenant": nil, "n": 1}}
 	bounds := row{"column": "tenant", "equals": "a"}
 	for name, load := range map[string]*load{
-		"replace": s.replacing(row{"replace_where": bounds}), "replace by key": s.replacing(row{"key": "id", "replace_where": bounds}),
-		"delete": s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": bounds}),
+		"replace": s.beginReplace(row{"replace_where": bounds}), "replace by key": s.beginReplace(row{"key": "id", "replace_where": bounds}),
+		"delete": s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": bounds}),
 	} {
-		s.fill(before...)
-		object := load.refuse("", row{"id": 1, "tenant": "a", "n": 2}, row{"id": 3, "tenant": "b", "n": 2})
+		s.replaceContent(before...)
+		object := load.refuseCall("", row{"id": 1, "tenant": "a", "n": 2}, row{"id": 3, "tenant": "b", "n": 2})
 		require.Equal(s, "outside_replace_where", object.Type, name)
 		require.Contains(s, object.Message, `row 2: column "tenant" is "b", and replace_where is limited to rows that are a`, name)
-		require.Equal(s, "outside_replace_where", load.refuse("", row{"id": 5, "n": 2}).Type, name)
-		load.page(row{"id": 1, "tenant": "a", "n": 2}, row{"id": 6, "tenant": "a", "n": 2})
-		load.publish()
+		require.Equal(s, "outside_replace_where", load.refuseCall("", row{"id": 5, "n": 2}).Type, name)
+		load.stagePage(row{"id": 1, "tenant": "a", "n": 2}, row{"id": 6, "tenant": "a", "n": 2})
+		load.publishRows()
 		require.Equal(s, []string{
 			`{"id":1,"n":2,"tenant":"a"}`, `{"id":3,"n":1,"tenant":"b"}`, `{"id":4,"n":1,"tenant":null}`, `{"id":6,"n":2,"tenant":"a"}`,
-		}, s.Content("id, tenant, n"), name)
+		}, s.ContentLines("id, tenant, n"), name)
 	}
-	s.fill(before...)
-	one := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 0.4, "replace_where": bounds})
-	one.page(row{"id": 1, "tenant": "a", "n": 2})
-	require.Contains(s, one.refuse(interpreter.StagingPublish).Message, "1 of the 2 rows of table \""+s.Table+"\" of those of replace_where", "a share of the tenant's rows")
-	numbers := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": row{"column": "n", "equals": "1"}})
-	numbers.page(row{"id": 3, "n": 1, "tenant": "b"}, row{"id": 4, "n": 1})
-	require.Equal(s, published(0, 1), numbers.publish(), "compared as numbers; row 1 has n 2")
-	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":4}`}, s.Content("id"))
-	ranged := s.staging(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "allow_empty": true, "replace_where": where("id", 2, 4)})
-	require.Equal(s, published(0, 1), ranged.publish())
-	require.Equal(s, []string{`{"id":1}`, `{"id":4}`}, s.Content("id"))
+	s.replaceContent(before...)
+	one := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 0.4, "replace_where": bounds})
+	one.stagePage(row{"id": 1, "tenant": "a", "n": 2})
+	require.Contains(s, one.refuseCall(interpreter.StagingPublish).Message, "1 of the 2 rows of table \""+s.Table+"\" of those of replace_where", "a share of the tenant's rows")
+	numbers := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "replace_where": row{"column": "n", "equals": "1"}})
+	numbers.stagePage(row{"id": 3, "n": 1, "tenant": "b"}, row{"id": 4, "n": 1})
+	require.Equal(s, publishedResult(0, 1), numbers.publishRows(), "compared as numbers; row 1 has n 2")
+	require.Equal(s, []string{`{"id":1}`, `{"id":3}`, `{"id":4}`}, s.ContentLines("id"))
+	ranged := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1, "allow_empty": true, "replace_where": replaceWhere("id", 2, 4)})
+	require.Equal(s, publishedResult(0, 1), ranged.publishRows())
+	require.Equal(s, []string{`{"id":1}`, `{"id":4}`}, s.ContentLines("id"))
 }
 
 // wordsOfReplace: what does not go together is refused.
@@ -615,7 +615,7 @@ func wordsOfReplace(s *TableTest) {
 		"mode replace works only in a sink":      {"mode": "replace"},
 		"delete_missing works only in a sink":    {"mode": "upsert", "key": "id", "delete_missing": true},
 		"delete_missing needs mode upsert":       {"delete_missing": true},
-		"replace_where needs mode replace":       {"mode": "upsert", "key": "id", "replace_where": where("at", 1, nil)},
+		"replace_where needs mode replace":       {"mode": "upsert", "key": "id", "replace_where": replaceWhere("at", 1, nil)},
 		"to of replace_where is nil":             {"mode": "replace", "replace_where": row{"column": "at", "from": 1, "to": nil}},
 		"equals of replace_where is nil":         {"mode": "replace", "replace_where": row{"column": "at", "equals": nil}},
 		"has equals together with from or to":    {"mode": "replace", "replace_where": row{"column": "at", "equals": 1, "to": 4}},

@@ -19,36 +19,36 @@ func shapedRows(s *TableTest) {
 		},
 	}
 	write := func(rows ...any) any {
-		in := s.In(fields, rows...)
+		in := s.WriteInput(fields, rows...)
 		in.Shape = shape
-		planned, err := activities.PlanTable(s.Context(), s.db.Catalogue, Complete(in, s.db.Name))
+		planned, err := activities.PlanTable(s.Context(), s.db.Catalogue, CompleteInput(in, s.db.Name))
 		require.NoError(s, err)
 		require.Equal(s, len(rows), *planned.Rows)
-		result, err := s.db.Call(s.t, in)
+		result, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
-		again, err := s.db.Call(s.t, in)
+		again, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
 		require.NotNil(s, again.Data.Data)
 		return result.Data.Data
 	}
-	require.Equal(s, Affected(2), write(row{"id": 1, "v": 1, "secret": "s"}, row{"id": 2, "v": 1, "more": true}))
-	require.Equal(s, Affected(1), write(row{"id": 1, "v": 2, "secret": "s"}, row{"id": 2, "v": 0}))
-	require.Equal(s, []string{`{"at":"fixed","key":"north/1","v":2,"version":20}`, `{"at":"fixed","key":"north/2","v":1,"version":10}`}, s.Content("key, version, at, v"))
+	require.Equal(s, AffectedResult(2), write(row{"id": 1, "v": 1, "secret": "s"}, row{"id": 2, "v": 1, "more": true}))
+	require.Equal(s, AffectedResult(1), write(row{"id": 1, "v": 2, "secret": "s"}, row{"id": 2, "v": 0}))
+	require.Equal(s, []string{`{"at":"fixed","key":"north/1","v":2,"version":20}`, `{"at":"fixed","key":"north/2","v":1,"version":10}`}, s.ContentLines("key, version, at, v"))
 	columns := s.Query("SELECT * FROM "+s.Table, nil).([]any)[0].(row)
 	require.NotContains(s, columns, "id")
 	require.NotContains(s, columns, "secret")
 	require.Contains(s, columns, "more")
-	in := s.In(fields, row{"id": 3, "v": 1}, row{"id": 4, "v": "x"})
+	in := s.WriteInput(fields, row{"id": 3, "v": 1}, row{"id": 4, "v": "x"})
 	in.Shape = shape
-	failure := s.db.Fail(s.t, in)
+	failure := s.db.FailingCall(s.t, in)
 	require.Equal(s, interpreter.KindExpression, failure.Kind)
 	require.True(s, failure.Final)
 	require.Contains(s, failure.Message, "sink sink: row 2, fields.version: ")
-	require.Len(s, s.Content("key"), 2, "nothing of it is written")
-	in = s.In(row{"mode": "insert", "rejected": row{"table": s.Table + "_aside"}}, row{"id": 5, "v": 1}, row{"id": 1, "v": 3})
+	require.Len(s, s.ContentLines("key"), 2, "nothing of it is written")
+	in = s.WriteInput(row{"mode": "insert", "rejected": row{"table": s.Table + "_aside"}}, row{"id": 5, "v": 1}, row{"id": 1, "v": 3})
 	in.Shape = shape
 	s.Query("CREATE UNIQUE INDEX "+s.Table+"_keys ON "+s.Table+" (key)", nil)
-	_, err := s.db.Call(s.t, in)
+	_, err := s.db.MakeAttempt(s.t, in)
 	require.NoError(s, err)
 	require.Equal(s, []any{row{"value": `{"at":"fixed","key":"north/1","v":3,"version":30}`}}, s.Query("SELECT value FROM "+s.Table+"_aside", nil))
 }

@@ -19,8 +19,8 @@ type SQL struct {
 	Auth      string
 }
 
-// Input is a statement with its values rendered, as the interpreter sends it.
-func (s SQL) Input(t *testing.T, source string, scope map[string]any) interpreter.ToolInput {
+// StatementInput is a statement with its values rendered, as the interpreter sends it.
+func (s SQL) StatementInput(t *testing.T, source string, scope map[string]any) interpreter.ToolInput {
 	t.Helper()
 	parsed, problems := statement.Parse(source, statement.Dialect(s.Name))
 	for _, problem := range problems {
@@ -35,35 +35,35 @@ func (s SQL) Input(t *testing.T, source string, scope map[string]any) interprete
 	return in
 }
 
-// Rows is a write in table mode.
-func (s SQL) Rows(fields map[string]any, args any) interpreter.ToolInput {
+// TableInput is a write in table mode.
+func (s SQL) TableInput(fields map[string]any, args any) interpreter.ToolInput {
 	return interpreter.ToolInput{Auth: s.Auth, Fields: Fields(fields), Args: Value(args)}
 }
 
-// Call makes an attempt.
-func (s SQL) Call(t testing.TB, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+// MakeAttempt makes an attempt.
+func (s SQL) MakeAttempt(t testing.TB, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
 	return Call(t, s.Catalogue, s.Name, s.Name, in)
 }
 
-// Run runs a statement that must succeed and gives its data.
-func (s SQL) Run(t *testing.T, source string, scope map[string]any) any {
+// RunStatement runs a statement that must succeed and gives its data.
+func (s SQL) RunStatement(t *testing.T, source string, scope map[string]any) any {
 	t.Helper()
-	result, err := s.Call(t, s.Input(t, source, scope))
+	result, err := s.MakeAttempt(t, s.StatementInput(t, source, scope))
 	require.NoError(t, err, source)
 	return result.Data.Data
 }
 
-// Fail makes a call that must fail and gives its error.
-func (s SQL) Fail(t *testing.T, in interpreter.ToolInput) interpreter.ErrorObject {
+// FailingCall makes a call that must fail and gives its error.
+func (s SQL) FailingCall(t *testing.T, in interpreter.ToolInput) interpreter.ErrorObject {
 	t.Helper()
-	_, err := s.Call(t, in)
+	_, err := s.MakeAttempt(t, in)
 	require.Error(t, err)
 	return ErrorObject(t, err)
 }
 
-// Affected is the result of a write of n rows.
-func Affected(n int) map[string]any { return map[string]any{"rows_affected": n} }
+// AffectedResult is the result of a write of n rows.
+func AffectedResult(n int) map[string]any { return map[string]any{"rows_affected": n} }
 
 // Nasty are texts that pasting into SQL would break or change.
 var Nasty = []string{
@@ -71,7 +71,7 @@ var Nasty = []string{
 	"line\nbreak\r\n\ttab", "ünï😀", "NULL", "null", "007", "%_", "?1", ":name", "{1,2}", "[1]", " padded ", "''", `\x41`, "{", "}}",
 }
 
-// Raw sends a statement in words of the test, as they are, without validation.
-func (s SQL) Raw(statement string) interpreter.ToolInput {
-	return s.Rows(map[string]any{"statement": statement}, nil)
+// RawInput sends a statement in words of the test, as they are, without validation.
+func (s SQL) RawInput(statement string) interpreter.ToolInput {
+	return s.TableInput(map[string]any{"statement": statement}, nil)
 }

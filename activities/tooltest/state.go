@@ -54,7 +54,7 @@ func (s States) Run(t *testing.T) {
 }
 
 func (s States) input(table string) interpreter.ToolInput {
-	in := Complete(interpreter.ToolInput{Auth: s.Auth, Place: "sink", Fields: Fields(map[string]any{"table": table})}, s.Tool)
+	in := CompleteInput(interpreter.ToolInput{Auth: s.Auth, Place: "sink", Fields: Fields(map[string]any{"table": table})}, s.Tool)
 	in.OperationKey, in.RunID = "", "run" // which keeps its session
 	return in
 }
@@ -88,7 +88,7 @@ type StateTest struct {
 // Test makes an empty table for rows of id and at, and a name for its state.
 func (s States) Test(t testing.TB) *StateTest {
 	t.Helper()
-	table := "t" + expression.Hash(t.Name())
+	table := "t" + expression.ShortDigest(t.Name())
 	s.query(t, "CREATE TABLE "+table+" (id bigint, at bigint, page bigint, UNIQUE (id, at))")
 	return &StateTest{States: s, TB: t, State: "state of " + t.Name(), Table: table}
 }
@@ -105,8 +105,8 @@ func At(n int) incremental.Cursor {
 // Row is a row of the table.
 func Row(id, at int) any { return map[string]any{"id": id, "at": at} }
 
-// In is the input of a call's write.
-func (s *StateTest) In(rows ...any) interpreter.ToolInput {
+// WriteInput is the input of a call's write.
+func (s *StateTest) WriteInput(rows ...any) interpreter.ToolInput {
 	in := s.input(s.Table)
 	s.keys++
 	in.OperationKey = fmt.Sprintf("%s %d", s.State, s.keys)
@@ -115,8 +115,8 @@ func (s *StateTest) In(rows ...any) interpreter.ToolInput {
 	return in
 }
 
-// Claim has a call hold the state.
-func (s *StateTest) Claim(holder string) incremental.ClaimedState {
+// ClaimState has a call hold the state.
+func (s *StateTest) ClaimState(holder string) incremental.ClaimedState {
 	s.Helper()
 	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), s.claim(holder))
 	require.NoError(s, err)
@@ -127,16 +127,16 @@ func (s *StateTest) claim(holder string) incremental.Claim {
 	return incremental.Claim{Name: s.State, Holder: holder, Run: "run of " + holder, Source: Source}
 }
 
-// Move is what a write of a call does to the state.
-func (s *StateTest) Move(holder string, number int, move *incremental.Move, floor []byte) *incremental.StateWrite {
+// StateWrite is what a write of a call does to the state.
+func (s *StateTest) StateWrite(holder string, number int, move *incremental.Move, floor []byte) *incremental.StateWrite {
 	return &incremental.StateWrite{
 		Name: s.State, Holder: holder, Number: number, Move: move,
 		Rows: &incremental.RowIdentity{CursorPath: "at", Type: incremental.Integer, Key: []string{"id"}, Floor: floor, Sweep: move != nil && !move.Back},
 	}
 }
 
-// To is a move.
-func To(n int) *incremental.Move { return &incremental.Move{To: At(n), Rows: n} }
+// MoveTo is a move.
+func MoveTo(n int) *incremental.Move { return &incremental.Move{To: At(n), Rows: n} }
 
 // Write writes.
 func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.StateWrite) (int, error) {
@@ -151,7 +151,7 @@ func (s *StateTest) Write(in interpreter.ToolInput, state *incremental.StateWrit
 // MustWrite writes rows, and gives how many were written.
 func (s *StateTest) MustWrite(state *incremental.StateWrite, rows ...any) int {
 	s.Helper()
-	n, err := s.Write(s.In(rows...), state)
+	n, err := s.Write(s.WriteInput(rows...), state)
 	require.NoError(s, err)
 	return n
 }
@@ -167,8 +167,8 @@ func (s *StateTest) Watermark() any {
 	return states[0].Watermark.Value.Data
 }
 
-// Written are the table's rows, as id and at.
-func (s *StateTest) Written() (rows []string) {
+// WrittenRows are the table's rows, as id and at.
+func (s *StateTest) WrittenRows() (rows []string) {
 	s.Helper()
 	for _, row := range s.query(s, "SELECT id, at FROM "+s.Table+" ORDER BY id, at").([]any) {
 		row := row.(map[string]any)
@@ -177,8 +177,8 @@ func (s *StateTest) Written() (rows []string) {
 	return rows
 }
 
-// Seen is how many rows of the state are known.
-func (s *StateTest) Seen() int {
+// CountKnown is how many rows of the state are known.
+func (s *StateTest) CountKnown() int {
 	s.Helper()
 	return s.count("count(*)", "reprise_seen", "known") + s.SeenInBlocks()
 }
@@ -199,7 +199,7 @@ func (s *StateTest) count(expression, from, column string) int {
 // ofState is the condition for known rows of the state.
 func (s *StateTest) ofState(column string) string {
 	column = map[string]string{"sqlite": "hex(" + column + ")", "postgres": "encode(" + column + ", 'hex')"}[s.Tool]
-	return fmt.Sprintf("lower(%s) LIKE '%x%%'", column, expression.Sum(s.State)[:8])
+	return fmt.Sprintf("lower(%s) LIKE '%x%%'", column, expression.DigestBytes(s.State)[:8])
 }
 
 // RequireMoved requires the error of a write whose call does not hold the state.
@@ -220,13 +220,13 @@ func (s *StateTest) requireFinal(err error, kind, says string) {
 }
 
 func stateIsClaimed(s *StateTest) {
-	require.Zero(s, s.Claim("a"))
-	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(7), At(7).Position), Row(1, 7)))
-	require.Zero(s, s.Claim("a"), "the same call gets what it found")
-	require.Equal(s, 1, s.MustWrite(s.Move("a", 2, To(8), At(8).Position), Row(2, 8)), "and nothing is reset")
-	require.Equal(s, incremental.ClaimedState{Watermark: At(8)}, s.Claim("b"))
-	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(9), At(9).Position), Row(3, 9)))
-	require.Equal(s, incremental.ClaimedState{Watermark: At(8)}, s.Claim("b"))
+	require.Zero(s, s.ClaimState("a"))
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("a", 1, MoveTo(7), At(7).Position), Row(1, 7)))
+	require.Zero(s, s.ClaimState("a"), "the same call gets what it found")
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("a", 2, MoveTo(8), At(8).Position), Row(2, 8)), "and nothing is reset")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(8)}, s.ClaimState("b"))
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("b", 1, MoveTo(9), At(9).Position), Row(3, 9)))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(8)}, s.ClaimState("b"))
 }
 
 func stateOfAnother(s *StateTest) {
@@ -235,19 +235,19 @@ func stateOfAnother(s *StateTest) {
 		{CursorPath: "at", Type: incremental.Text, Fingerprint: "here"},
 		{CursorPath: "at", Type: incremental.Integer, Fingerprint: "there"},
 	} {
-		s.Claim("a")
+		s.ClaimState("a")
 		claim := s.claim("b")
 		claim.Source = other
 		claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), claim)
 		require.NoError(s, err)
 		require.Nil(s, claimed.Refused, "one that has not moved takes the new source")
-		s.MustWrite(s.Move("b", 1, To(1), nil), Row(1, 1))
-		refused := s.Claim("a").Refused
+		s.MustWrite(s.StateWrite("b", 1, MoveTo(1), nil), Row(1, 1))
+		refused := s.ClaimState("a").Refused
 		require.NotNil(s, refused)
 		require.Equal(s, incremental.TypeOfAnother, refused.Type)
 		require.Contains(s, refused.Message, "run of b")
 		require.Contains(s, refused.Message, "starter state reset")
-		s.MustWrite(s.Move("b", 2, nil, nil), Row(2, 1)) // who was refused has changed nothing
+		s.MustWrite(s.StateWrite("b", 2, nil, nil), Row(2, 1)) // who was refused has changed nothing
 		s.query(s, "DELETE FROM "+s.Table)
 		s.reset()
 	}
@@ -268,8 +268,8 @@ func stateOfAnotherTable(s *StateTest) {
 		return claimed
 	}
 	claim("a", there, false)
-	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5)))
-	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("b", s.spelled(there), false))
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("a", 1, MoveTo(5), nil), Row(1, 5)))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("b", s.otherSpelling(there), false))
 	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("c", there, false))
 	refused := claim("d", other, false).Refused
 	require.NotNil(s, refused, "the other table has rows, and not those before the watermark")
@@ -277,12 +277,12 @@ func stateOfAnotherTable(s *StateTest) {
 	for _, says := range []string{there + ", and the sink writes to ", other + ": ", "starter run --full-refresh", "starter state reset", "starter state set"} {
 		require.Contains(s, refused.Message, says)
 	}
-	require.Equal(s, 1, s.MustWrite(s.Move("c", 1, To(6), nil), Row(2, 6)), "a claim that is refused changes nothing")
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("c", 1, MoveTo(6), nil), Row(2, 6)), "a claim that is refused changes nothing")
 	for range 2 {
 		require.Zero(s, claim("e", other, true), "a full refresh begins anew in the other table, also where the same call claims again")
 	}
-	require.Equal(s, 1, s.MustWrite(s.Move("e", 1, To(6), nil), Row(1, 5)), "no row is known from before")
-	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh: the sink writes to")
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("e", 1, MoveTo(6), nil), Row(1, 5)), "no row is known from before")
+	require.Contains(s, fmt.Sprint(s.stateChanges()), "--full-refresh: the sink writes to")
 	require.Equal(s, incremental.TypeOfAnother, claim("f", there, false).Refused.Type, "it is that table's now")
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(there), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
 	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("f", there, false), "who sets a state says that the table has its rows")
@@ -290,11 +290,11 @@ func stateOfAnotherTable(s *StateTest) {
 	s.reset()
 	made := there + "_made"
 	claim("h", made, false)
-	in := s.In(Row(1, 5))
+	in := s.WriteInput(Row(1, 5))
 	in.Fields = Fields(map[string]any{"table": made, "schema_contract": "evolve"})
-	_, err := s.Write(in, s.Move("h", 1, To(5), nil))
+	_, err := s.Write(in, s.StateWrite("h", 1, MoveTo(5), nil))
 	require.NoError(s, err)
-	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("i", s.spelled(made), false), "the table that its first write has made")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("i", s.otherSpelling(made), false), "the table that its first write has made")
 	require.Equal(s, incremental.TypeOfAnother, claim("j", other, false).Refused.Type)
 }
 
@@ -310,7 +310,7 @@ func stateOfOtherTables(s *StateTest) {
 	none := []string{}
 	claim("a", false, "x of here")
 	require.Zero(s, claim("b", false, "y of here"), "it has not moved")
-	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(5), nil), Row(1, 5)))
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("b", 1, MoveTo(5), nil), Row(1, 5)))
 	refused := claim("c", false, "x of here", "y of here").Refused
 	require.NotNil(s, refused)
 	require.Equal(s, incremental.TypeOfAnother, refused.Type)
@@ -324,15 +324,15 @@ func stateOfOtherTables(s *StateTest) {
 		require.Zero(s, claim("f", true, "y of here"), "a full refresh begins anew, also where the same call claims again")
 	}
 	require.Zero(s, claim("g", false, "y of here"), "also where it has failed")
-	require.Contains(s, fmt.Sprint(s.changes()), incremental.FullIntoAnother)
-	require.Equal(s, 1, s.MustWrite(s.Move("g", 1, To(6), nil), Row(2, 6)))
+	require.Contains(s, fmt.Sprint(s.stateChanges()), incremental.FullIntoAnother)
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("g", 1, MoveTo(6), nil), Row(2, 6)))
 	require.NotNil(s, claim("h", false, "z of here").Refused)
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(5)}))
 	require.Equal(s, incremental.ClaimedState{Watermark: At(5)}, claim("h", false, "z of here"), "who sets a state says that its tables have its rows")
 }
 
-// spelled is another spelling of a table.
-func (s *StateTest) spelled(table string) string {
+// otherSpelling is another spelling of a table.
+func (s *StateTest) otherSpelling(table string) string {
 	return map[string]string{"postgres": `public."` + table + `"`, "sqlite": "main." + strings.ToUpper(table)}[s.Tool]
 }
 
@@ -348,13 +348,13 @@ func knownInAnotherTable(s *StateTest) {
 		claimed := s.claimToInsert(holder, "id")
 		require.Equal(s, claimed, s.claimToInsert(holder, "id"), "the same call gets what it found")
 		require.Nil(s, claimed.Refused, "it has not moved")
-		write := s.Move(holder, 1, nil, nil)
+		write := s.StateWrite(holder, 1, nil, nil)
 		write.Rows.KnownAs = claimed.KnownAs
 		return s.MustWrite(write, Row(1, 5))
 	}
 	require.Equal(s, 1, written("a", there))
 	require.Zero(s, written("b", there))
-	require.Zero(s, written("c", s.spelled(there)))
+	require.Zero(s, written("c", s.otherSpelling(there)))
 	require.Zero(s, written("d", there))
 	require.Equal(s, 1, written("e", other))
 	require.Zero(s, written("f", other))
@@ -362,11 +362,11 @@ func knownInAnotherTable(s *StateTest) {
 	require.Equal(s, 1, written("g", other))
 	require.Zero(s, written("h", other))
 	s.Table = there
-	require.Equal(s, []string{"1@5"}, s.Written())
+	require.Equal(s, []string{"1@5"}, s.WrittenRows())
 }
 
-// changes are the state's.
-func (s *StateTest) changes() []incremental.StateChange {
+// stateChanges are the state's.
+func (s *StateTest) stateChanges() []incremental.StateChange {
 	s.Helper()
 	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
 	require.NoError(s, err)
@@ -379,15 +379,15 @@ func (s *StateTest) reset() {
 }
 
 func stateWithoutTable(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1))
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, nil, nil), Row(1, 1))
 	s.query(s, "DELETE FROM "+s.Table)
-	require.Nil(s, s.Claim("b").Refused, "it has not moved")
-	s.MustWrite(s.Move("b", 1, To(5), nil), Row(2, 5))
-	require.Nil(s, s.Claim("c").Refused)
+	require.Nil(s, s.ClaimState("b").Refused, "it has not moved")
+	s.MustWrite(s.StateWrite("b", 1, MoveTo(5), nil), Row(2, 5))
+	require.Nil(s, s.ClaimState("c").Refused)
 	for says, statement := range map[string]string{"has no rows": "DELETE FROM ", "does not exist": "ALTER TABLE " + s.Table + " RENAME TO x"} {
 		s.query(s, statement+s.Table)
-		refused := s.Claim("d").Refused
+		refused := s.ClaimState("d").Refused
 		require.NotNil(s, refused)
 		require.Equal(s, incremental.TypeWithoutTable, refused.Type)
 		require.Contains(s, refused.Message, says)
@@ -405,18 +405,18 @@ func stateWithoutTable(s *StateTest) {
 		require.Zero(s, claimed, "it begins anew, also where the same call claims again")
 	}
 	require.Nil(s, s.Watermark())
-	require.Equal(s, 1, s.MustWrite(s.Move("d", 1, nil, At(5).Position), Row(2, 5)), "no row is known from before")
-	require.Nil(s, s.Claim("e").Refused)
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("d", 1, nil, At(5).Position), Row(2, 5)), "no row is known from before")
+	require.Nil(s, s.ClaimState("e").Refused)
 	require.Nil(s, s.Watermark(), "a call that fails on the way keeps no watermark above its rows")
-	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh")
-	s.MustWrite(s.Move("e", 1, To(6), nil), Row(3, 6))
+	require.Contains(s, fmt.Sprint(s.stateChanges()), "--full-refresh")
+	s.MustWrite(s.StateWrite("e", 1, MoveTo(6), nil), Row(3, 6))
 	full.Holder = "f"
 	claimed, err := s.Keeper.ClaimState(s.Context(), s.input(s.Table), full)
 	require.NoError(s, err)
 	require.Equal(s, incremental.ClaimedState{Watermark: At(6)}, claimed, "over a table with rows the watermark stays")
 	s.query(s, "DELETE FROM "+s.Table)
 	s.reset()
-	require.Zero(s, s.Claim("d"))
+	require.Zero(s, s.ClaimState("d"))
 }
 
 // stateWithoutChildren: a table of children that had rows and that others have dropped, renamed or emptied lacks the rows up to the
@@ -445,10 +445,10 @@ func stateWithoutChildren(s *StateTest) {
 		s.Helper()
 		one := map[string]any{"id": 1, "at": to}
 		maps.Copy(one, more)
-		in := s.In(one)
+		in := s.WriteInput(one)
 		in.Fields = Fields(fields)
 		number[holder]++
-		move := s.Move(holder, number[holder], To(to), nil)
+		move := s.StateWrite(holder, number[holder], MoveTo(to), nil)
 		move.Rows = nil
 		_, err := s.Write(in, move)
 		require.NoError(s, err)
@@ -471,7 +471,7 @@ func stateWithoutChildren(s *StateTest) {
 	for range 2 {
 		require.Zero(s, claim("h", true), "a full refresh begins anew")
 	}
-	require.Contains(s, fmt.Sprint(s.changes()), "--full-refresh: the table has no rows")
+	require.Contains(s, fmt.Sprint(s.stateChanges()), "--full-refresh: the table has no rows")
 	write("h", 4, map[string]any{"items": nil})
 	require.Nil(s, claim("i", false).Refused, "nothing had parts since")
 	write("i", 5, below)
@@ -507,12 +507,12 @@ func (s *StateTest) refusedWithout(claim func() *incremental.Refusal, tables ...
 // left out. The next call reads on, until somebody else has emptied the table.
 func emptiedByItsRows(s *StateTest) {
 	deleting := func(gone any, at int) interpreter.ToolInput {
-		in := s.In(map[string]any{"id": 1, "at": at, "gone": gone})
+		in := s.WriteInput(map[string]any{"id": 1, "at": at, "gone": gone})
 		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}, "hard_delete": "gone"})
 		return in
 	}
 	moves := func(holder string, number int, to *incremental.Move) *incremental.StateWrite {
-		move := s.Move(holder, number, to, nil)
+		move := s.StateWrite(holder, number, to, nil)
 		move.Rows = nil
 		return move
 	}
@@ -520,37 +520,37 @@ func emptiedByItsRows(s *StateTest) {
 		_, err := s.Write(in, state)
 		require.NoError(s, err)
 	}
-	s.Claim("a")
-	write(deleting(nil, 1), moves("a", 1, To(1)))
-	write(deleting(true, 1), moves("a", 2, To(2)))
-	require.Empty(s, s.Written())
-	require.Equal(s, incremental.ClaimedState{Watermark: At(2)}, s.Claim("b"))
-	write(s.In(), moves("b", 1, To(3)))
-	require.Nil(s, s.Claim("c").Refused, "a write of nothing changes nothing of it")
-	write(deleting(nil, 3), moves("c", 1, To(3)))
-	require.NotEmpty(s, s.Written())
+	s.ClaimState("a")
+	write(deleting(nil, 1), moves("a", 1, MoveTo(1)))
+	write(deleting(true, 1), moves("a", 2, MoveTo(2)))
+	require.Empty(s, s.WrittenRows())
+	require.Equal(s, incremental.ClaimedState{Watermark: At(2)}, s.ClaimState("b"))
+	write(s.WriteInput(), moves("b", 1, MoveTo(3)))
+	require.Nil(s, s.ClaimState("c").Refused, "a write of nothing changes nothing of it")
+	write(deleting(nil, 3), moves("c", 1, MoveTo(3)))
+	require.NotEmpty(s, s.WrittenRows())
 	s.query(s, "DELETE FROM "+s.Table)
-	require.Equal(s, incremental.TypeWithoutTable, s.Claim("d").Refused.Type, "this is not what was loaded")
+	require.Equal(s, incremental.TypeWithoutTable, s.ClaimState("d").Refused.Type, "this is not what was loaded")
 	s.reset()
 	rejecting := func() interpreter.ToolInput {
-		in := s.In(map[string]any{"id": 1, "at": 1, "page": "no number"})
+		in := s.WriteInput(map[string]any{"id": 1, "at": 1, "page": "no number"})
 		in.Fields = Fields(map[string]any{"table": s.Table, "schema_contract": map[string]any{"columns": "discard_row", "data_type": "discard_row"}})
 		return in
 	}
-	s.Claim("e")
-	write(rejecting(), s.Move("e", 1, To(4), nil))
-	require.Empty(s, s.Written())
+	s.ClaimState("e")
+	write(rejecting(), s.StateWrite("e", 1, MoveTo(4), nil))
+	require.Empty(s, s.WrittenRows())
 	for _, holder := range []string{"f", "g"} {
-		require.Nil(s, s.Claim(holder).Refused, "what was left out comes again, and is known")
-		write(rejecting(), s.Move(holder, 1, To(4), nil))
+		require.Nil(s, s.ClaimState(holder).Refused, "what was left out comes again, and is known")
+		write(rejecting(), s.StateWrite(holder, 1, MoveTo(4), nil))
 	}
 	s.reset()
 	s.Table += "_none"
-	s.Claim("h")
-	none := s.In(Row(1, 1))
+	s.ClaimState("h")
+	none := s.WriteInput(Row(1, 1))
 	none.Fields = Fields(map[string]any{"table": s.Table, "schema_contract": "discard_row"})
-	write(none, s.Move("h", 1, To(4), nil))
-	require.Nil(s, s.Claim("i").Refused, "nothing was to be written to the table that is not there")
+	write(none, s.StateWrite("h", 1, MoveTo(4), nil))
+	require.Nil(s, s.ClaimState("i").Refused, "nothing was to be written to the table that is not there")
 }
 
 func statesClaimedAtOnce(s *StateTest) {
@@ -567,46 +567,46 @@ func statesClaimedAtOnce(s *StateTest) {
 	require.NoError(s, group.Wait())
 	wrote := 0
 	for i := range 8 {
-		if _, err := s.Write(s.In(Row(i, i)), s.Move(fmt.Sprint(i), 1, To(i), nil)); err == nil {
+		if _, err := s.Write(s.WriteInput(Row(i, i)), s.StateWrite(fmt.Sprint(i), 1, MoveTo(i), nil)); err == nil {
 			wrote++
 		}
 	}
 	require.Equal(s, 1, wrote, "one holds it")
-	require.Len(s, s.Written(), 1)
+	require.Len(s, s.WrittenRows(), 1)
 }
 
 func stateMoves(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 5))
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, nil, nil), Row(1, 5))
 	require.Nil(s, s.Watermark())
-	s.MustWrite(s.Move("a", 2, To(5), nil))
+	s.MustWrite(s.StateWrite("a", 2, MoveTo(5), nil))
 	require.Equal(s, 5, s.Watermark())
-	s.MustWrite(s.Move("a", 3, To(3), nil))
+	s.MustWrite(s.StateWrite("a", 3, MoveTo(3), nil))
 	require.Equal(s, 5, s.Watermark(), "never back")
-	s.MustWrite(s.Move("a", 4, &incremental.Move{}, nil))
+	s.MustWrite(s.StateWrite("a", 4, &incremental.Move{}, nil))
 	require.Equal(s, 5, s.Watermark(), "nothing is no place")
-	require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), *s.Move("a", 5, To(6), nil)))
-	require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), *s.Move("a", 5, To(6), nil)), "delivered twice")
+	require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), *s.StateWrite("a", 5, MoveTo(6), nil)))
+	require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), *s.StateWrite("a", 5, MoveTo(6), nil)), "delivered twice")
 	require.Equal(s, 6, s.Watermark())
-	s.MustWrite(s.Move("a", 6, &incremental.Move{To: At(4), Back: true}, nil))
+	s.MustWrite(s.StateWrite("a", 6, &incremental.Move{To: At(4), Back: true}, nil))
 	require.Equal(s, 4, s.Watermark())
-	s.MustWrite(s.Move("a", 7, &incremental.Move{Back: true}, nil))
+	s.MustWrite(s.StateWrite("a", 7, &incremental.Move{Back: true}, nil))
 	require.Nil(s, s.Watermark())
 }
 
 func stateIsFenced(s *StateTest) {
 	upsert := func(rows ...any) interpreter.ToolInput {
-		in := s.In(rows...)
+		in := s.WriteInput(rows...)
 		in.OperationKey = ""
 		in.Fields = Fields(map[string]any{"table": s.Table, "mode": "upsert", "key": []any{"id", "at"}})
 		return in
 	}
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
-	frozen := s.In(Row(2, 2))
-	s.Claim("b")
-	s.MustWrite(s.Move("b", 1, To(3), nil), Row(3, 3))
-	late := s.Move("a", 2, To(9), nil)
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(1), nil), Row(1, 1))
+	frozen := s.WriteInput(Row(2, 2))
+	s.ClaimState("b")
+	s.MustWrite(s.StateWrite("b", 1, MoveTo(3), nil), Row(3, 3))
+	late := s.StateWrite("a", 2, MoveTo(9), nil)
 	_, err := s.Write(frozen, late)
 	s.RequireMoved(err, `run "run of b" holds it`)
 	noted := frozen
@@ -617,116 +617,116 @@ func stateIsFenced(s *StateTest) {
 	_, err = s.Write(upsert(Row(2, 2)), late)
 	s.RequireMoved(err, `run "run of b" holds it`)
 	s.RequireMoved(s.Keeper.MoveState(s.Context(), s.input(s.Table), *late), `run "run of b" holds it`)
-	_, err = s.Write(s.In(Row(4, 4)), s.Move("b", 3, To(4), nil))
+	_, err = s.Write(s.WriteInput(Row(4, 4)), s.StateWrite("b", 3, MoveTo(4), nil))
 	s.RequireMoved(err, "this is write 3 of the call, and the last one was 1")
-	require.Equal(s, []string{"1@1", "3@3"}, s.Written())
+	require.Equal(s, []string{"1@1", "3@3"}, s.WrittenRows())
 	require.Equal(s, 3, s.Watermark())
-	require.Equal(s, 2, s.Seen())
-	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	require.Equal(s, 2, s.CountKnown())
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: MoveTo(4)})
 	require.NoError(s, err)
-	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: To(4)})
+	_, err = s.Write(upsert(Row(4, 4)), &incremental.StateWrite{Name: s.State, Holder: "b", Number: 2, Move: MoveTo(4)})
 	require.NoError(s, err, "delivered twice")
 	_, err = s.Write(upsert(Row(5, 5)), &incremental.StateWrite{Name: "nobody's", Holder: "b", Number: 1})
 	s.RequireMoved(err, "since this call claimed it")
 }
 
 func rowsComeAgain(s *StateTest) {
-	s.Claim("a")
-	require.Equal(s, 2, s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1), Row(2, 2), Row(1, 1)), "the second of two is left out")
-	s.Claim("b") // a was terminated
-	require.Equal(s, 2, s.MustWrite(s.Move("b", 1, nil, nil), Row(1, 1), Row(1, 3), Row(2, 2), Row(3, 3)), "a key at another cursor is another row")
-	require.Equal(s, 1, s.MustWrite(s.Move("b", 2, To(4), At(4).Position), Row(3, 3), Row(4, 4)))
-	require.Equal(s, []string{"1@1", "1@3", "2@2", "3@3", "4@4"}, s.Written())
-	require.Equal(s, 1, s.Seen(), "those below are forgotten")
-	s.Claim("c")
-	require.Equal(s, 1, s.MustWrite(s.Move("c", 1, To(5), At(4).Position), Row(4, 4), Row(5, 5)))
-	require.Equal(s, 2, s.Seen())
-	require.Equal(s, 0, s.MustWrite(s.Move("c", 2, To(5), At(4).Position), Row(4, 4), Row(5, 5)))
-	require.Equal(s, 2, s.Seen())
+	s.ClaimState("a")
+	require.Equal(s, 2, s.MustWrite(s.StateWrite("a", 1, nil, nil), Row(1, 1), Row(2, 2), Row(1, 1)), "the second of two is left out")
+	s.ClaimState("b") // a was terminated
+	require.Equal(s, 2, s.MustWrite(s.StateWrite("b", 1, nil, nil), Row(1, 1), Row(1, 3), Row(2, 2), Row(3, 3)), "a key at another cursor is another row")
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("b", 2, MoveTo(4), At(4).Position), Row(3, 3), Row(4, 4)))
+	require.Equal(s, []string{"1@1", "1@3", "2@2", "3@3", "4@4"}, s.WrittenRows())
+	require.Equal(s, 1, s.CountKnown(), "those below are forgotten")
+	s.ClaimState("c")
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("c", 1, MoveTo(5), At(4).Position), Row(4, 4), Row(5, 5)))
+	require.Equal(s, 2, s.CountKnown())
+	require.Equal(s, 0, s.MustWrite(s.StateWrite("c", 2, MoveTo(5), At(4).Position), Row(4, 4), Row(5, 5)))
+	require.Equal(s, 2, s.CountKnown())
 }
 
 func rowsBelow(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(10), At(8).Position), Row(1, 8), Row(2, 9), Row(3, 7))
-	require.Equal(s, 2, s.Seen(), "what is below will not come again")
-	s.MustWrite(s.Move("a", 2, nil, At(9).Position), Row(4, 10))
-	require.Equal(s, 3, s.Seen(), "nothing is dropped where nothing moves")
-	require.Equal(s, 0, s.MustWrite(s.Move("a", 3, To(11), At(10).Position), Row(2, 9)), "it is known as long as this page is looked up")
-	require.Equal(s, 1, s.Seen())
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(10), At(8).Position), Row(1, 8), Row(2, 9), Row(3, 7))
+	require.Equal(s, 2, s.CountKnown(), "what is below will not come again")
+	s.MustWrite(s.StateWrite("a", 2, nil, At(9).Position), Row(4, 10))
+	require.Equal(s, 3, s.CountKnown(), "nothing is dropped where nothing moves")
+	require.Equal(s, 0, s.MustWrite(s.StateWrite("a", 3, MoveTo(11), At(10).Position), Row(2, 9)), "it is known as long as this page is looked up")
+	require.Equal(s, 1, s.CountKnown())
 }
 
 func argsForRows(s *StateTest) {
-	s.Claim("a")
-	in := s.In(Row(1, 1), Row(2, 2), Row(1, 1))
+	s.ClaimState("a")
+	in := s.WriteInput(Row(1, 1), Row(2, 2), Row(1, 1))
 	in.Args = Value([]any{map[string]any{"id": 10, "page": 1}, map[string]any{"id": 20, "page": 1}, map[string]any{"id": 30, "page": 1}})
-	n, err := s.Write(in, s.Move("a", 1, To(2), nil))
+	n, err := s.Write(in, s.StateWrite("a", 1, MoveTo(2), nil))
 	require.NoError(s, err)
 	require.Equal(s, 2, n)
-	require.Equal(s, []string{"10@<nil>", "20@<nil>"}, s.Written())
+	require.Equal(s, []string{"10@<nil>", "20@<nil>"}, s.WrittenRows())
 	in.OperationKey += " more"
 	in.Args = Value([]any{map[string]any{"id": 1}})
-	_, err = s.Write(in, s.Move("a", 2, nil, nil))
+	_, err = s.Write(in, s.StateWrite("a", 2, nil, nil))
 	s.requireFinal(err, incremental.TypeRows, "makes 1 rows of the 3 of its page")
-	require.Len(s, s.Written(), 2)
-	in = s.In(Row(4, 4), Row(2, 2), Row(3, 3), Row(5, 5), Row(3, 3))
+	require.Len(s, s.WrittenRows(), 2)
+	in = s.WriteInput(Row(4, 4), Row(2, 2), Row(3, 3), Row(5, 5), Row(3, 3))
 	in.Args = Value([]any{Row(2, 2), Row(5, 5), Row(3, 3)})
-	n, err = s.Write(in, s.Move("a", 2, To(5), nil))
+	n, err = s.Write(in, s.StateWrite("a", 2, MoveTo(5), nil))
 	require.NoError(s, err)
 	require.Equal(s, 2, n, "of rows that args leave as they are, one comes again")
-	in = s.In(Row(6, 6), Row(5, 5), Row(7, 7))
+	in = s.WriteInput(Row(6, 6), Row(5, 5), Row(7, 7))
 	in.Args = Value([]any{Row(6, 6), Row(5, 5)})
-	n, err = s.Write(in, s.Move("a", 3, To(7), nil))
+	n, err = s.Write(in, s.StateWrite("a", 3, MoveTo(7), nil))
 	require.NoError(s, err)
 	require.Equal(s, 1, n, "one of them comes again")
 	in.Args = Value([]any{})
 	in.OperationKey += " none"
-	n, err = s.Write(in, s.Move("a", 4, To(7), nil))
+	n, err = s.Write(in, s.StateWrite("a", 4, MoveTo(7), nil))
 	require.NoError(s, err)
 	require.Zero(s, n)
 	in.Args = Value([]any{Row(7, 7), Row(6, 6)})
 	in.OperationKey += " reversed"
-	_, err = s.Write(in, s.Move("a", 5, To(7), nil))
+	_, err = s.Write(in, s.StateWrite("a", 5, MoveTo(7), nil))
 	s.requireFinal(err, incremental.TypeRows, "makes 2 rows of the 3 of its page")
 }
 
 // keysOfRows: a row that would be taken for another is refused, never left out.
 func keysOfRows(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(1), nil), Row(1, 1))
 	refused := func(in interpreter.ToolInput, key []string, says string) {
-		state := s.Move("a", 2, To(2), nil)
+		state := s.StateWrite("a", 2, MoveTo(2), nil)
 		state.Rows.Key = key
 		_, err := s.Write(in, state)
 		s.requireFinal(err, incremental.TypeRows, says)
 	}
 	without, empty := map[string]any{"at": 2, "page": 1}, map[string]any{"id": nil, "at": 2, "page": 1}
-	refused(s.In(Row(2, 2), without), []string{"id"}, `row 2 of the page has no "id"`)
-	refused(s.In(empty), []string{"id"}, `row 1 of the page has no "id"`)
-	refused(s.In(Row(2, 2)), []string{"id", "shop"}, `row 1 of the page has no "shop"`)
+	refused(s.WriteInput(Row(2, 2), without), []string{"id"}, `row 2 of the page has no "id"`)
+	refused(s.WriteInput(empty), []string{"id"}, `row 1 of the page has no "id"`)
+	refused(s.WriteInput(Row(2, 2)), []string{"id", "shop"}, `row 1 of the page has no "shop"`)
 	for _, key := range [][]string{{"id"}, {"id", "at"}, nil} {
-		reversed := s.In(Row(1, 1), Row(2, 1))
+		reversed := s.WriteInput(Row(1, 1), Row(2, 1))
 		reversed.Args = Value([]any{Row(2, 1), Row(1, 1)})
 		refused(reversed, key, "are the rows of the page in another order")
 	}
-	require.Equal(s, []string{"1@1"}, s.Written())
-	composite := s.Move("a", 2, To(2), nil)
+	require.Equal(s, []string{"1@1"}, s.WrittenRows())
+	composite := s.StateWrite("a", 2, MoveTo(2), nil)
 	composite.Rows.Key = []string{"id", "page"}
-	n, err := s.Write(s.In(map[string]any{"id": 2, "page": nil, "at": 2}, map[string]any{"id": 2, "page": 5, "at": 3}), composite)
+	n, err := s.Write(s.WriteInput(map[string]any{"id": 2, "page": nil, "at": 2}, map[string]any{"id": 2, "page": 5, "at": 3}), composite)
 	require.NoError(s, err)
 	require.Equal(s, 2, n, "nil is a value beside others")
 }
 
 func writtenAgain(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, nil, nil), Row(1, 1))
-	in, state := s.In(Row(1, 1), Row(2, 2), Row(2, 2), Row(3, 3)), s.Move("a", 2, To(3), At(3).Position)
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, nil, nil), Row(1, 1))
+	in, state := s.WriteInput(Row(1, 1), Row(2, 2), Row(2, 2), Row(3, 3)), s.StateWrite("a", 2, MoveTo(3), At(3).Position)
 	for range 2 {
 		n, err := s.Write(in, state)
 		require.NoError(s, err)
 		require.Equal(s, 2, n)
 	}
-	s.Claim("b")
-	s.MustWrite(s.Move("b", 1, To(4), At(4).Position), Row(4, 4))
+	s.ClaimState("b")
+	s.MustWrite(s.StateWrite("b", 1, MoveTo(4), At(4).Position), Row(4, 4))
 	n, err := s.Write(in, state)
 	require.NoError(s, err, "what the ledger knows is done, whoever holds the state")
 	require.Equal(s, 2, n)
@@ -737,16 +737,16 @@ func writtenAgain(s *StateTest) {
 	require.ErrorAs(s, err, &own)
 	require.Equal(s, "written_before", own.Type)
 	require.Contains(s, own.Message, "2 then")
-	require.Equal(s, []string{"1@1", "2@2", "3@3", "4@4"}, s.Written())
+	require.Equal(s, []string{"1@1", "2@2", "3@3", "4@4"}, s.WrittenRows())
 }
 
 func noteAndKey(s *StateTest) {
-	s.Claim("a")
-	in, state := s.In(Row(1, 1), Row(1, 1)), s.Move("a", 1, To(1), nil)
+	s.ClaimState("a")
+	in, state := s.WriteInput(Row(1, 1), Row(1, 1)), s.StateWrite("a", 1, MoveTo(1), nil)
 	n, err := s.Write(in, state)
 	require.NoError(s, err)
 	require.Equal(s, 1, n)
-	s.Claim("b")
+	s.ClaimState("b")
 	in.Note = &interpreter.LedgerEntry{Call: s.Name(), Written: 1, Continuation: []byte("on")}
 	n, err = s.Write(in, state)
 	require.NoError(s, err, "the key is known, and the note is new")
@@ -755,30 +755,30 @@ func noteAndKey(s *StateTest) {
 	result, err := s.Keeper.Write(s.Context(), in)
 	require.NoError(s, err)
 	require.Equal(s, "on", string(result.Noted))
-	require.Equal(s, []string{"1@1"}, s.Written())
-	s.Claim("c")
-	both := s.In(Row(2, 2))
+	require.Equal(s, []string{"1@1"}, s.WrittenRows())
+	s.ClaimState("c")
+	both := s.WriteInput(Row(2, 2))
 	both.Note = &interpreter.LedgerEntry{Call: s.Name(), Written: 2, Forget: 1, Continuation: []byte("and on")}
-	n, err = s.Write(both, s.Move("c", 1, To(2), nil))
+	n, err = s.Write(both, s.StateWrite("c", 1, MoveTo(2), nil))
 	require.NoError(s, err)
 	require.Equal(s, 1, n)
 	require.Equal(s, 2, s.Watermark())
 }
 
 func failedWriteMovesNothing(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(1), nil), Row(1, 1))
-	bad := s.In(Row(2, 2), map[string]any{"id": "no number", "at": 3})
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(1), nil), Row(1, 1))
+	bad := s.WriteInput(Row(2, 2), map[string]any{"id": "no number", "at": 3})
 	if s.Tool == "sqlite" {
 		bad.Result = Value([]any{Row(2, 2), map[string]any{"id": 1, "at": 1, "page": 2}})
 		s.query(s, "DELETE FROM reprise_seen WHERE "+s.ofState("known"))
 	}
-	_, err := s.Write(bad, s.Move("a", 2, To(3), nil))
+	_, err := s.Write(bad, s.StateWrite("a", 2, MoveTo(3), nil))
 	require.Error(s, err)
 	require.Contains(s, err.Error(), "row 2")
 	require.Equal(s, 1, s.Watermark())
-	require.Equal(s, []string{"1@1"}, s.Written())
-	require.Equal(s, 1, s.MustWrite(s.Move("a", 2, To(2), nil), Row(2, 2)), "it was not noted either")
+	require.Equal(s, []string{"1@1"}, s.WrittenRows())
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("a", 2, MoveTo(2), nil), Row(2, 2)), "it was not noted either")
 }
 
 func manyRows(s *StateTest) {
@@ -787,50 +787,50 @@ func manyRows(s *StateTest) {
 	for i := range rows {
 		rows[i] = Row(i, 7)
 	}
-	s.Claim("a")
-	require.Equal(s, many, s.MustWrite(s.Move("a", 1, To(7), At(7).Position), rows...))
-	require.Equal(s, many, s.Seen())
-	s.Claim("b")
-	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(8), At(8).Position), append(rows, Row(1, 8))...))
-	require.Equal(s, 1, s.Seen())
+	s.ClaimState("a")
+	require.Equal(s, many, s.MustWrite(s.StateWrite("a", 1, MoveTo(7), At(7).Position), rows...))
+	require.Equal(s, many, s.CountKnown())
+	s.ClaimState("b")
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("b", 1, MoveTo(8), At(8).Position), append(rows, Row(1, 8))...))
+	require.Equal(s, 1, s.CountKnown())
 }
 
 func stateIsSet(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(5), nil), Row(1, 5))
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
 	require.Equal(s, 2, s.Watermark())
-	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
+	_, err := s.Write(s.WriteInput(Row(6, 6)), s.StateWrite("a", 2, MoveTo(6), nil))
 	s.RequireMoved(err, "set or forgotten")
-	require.Equal(s, incremental.ClaimedState{Watermark: At(2)}, s.Claim("b"))
+	require.Equal(s, incremental.ClaimedState{Watermark: At(2)}, s.ClaimState("b"))
 	other := *s
 	other.State += " made"
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: other.State, By: "ann@host", To: At(3)}))
-	require.Equal(s, incremental.ClaimedState{Watermark: At(3)}, other.Claim("c"), "it takes the source of who claims it first")
+	require.Equal(s, incremental.ClaimedState{Watermark: At(3)}, other.ClaimState("c"), "it takes the source of who claims it first")
 }
 
 func stateIsReset(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(5), nil), Row(1, 5))
 	s.reset()
-	require.Zero(s, s.Seen())
+	require.Zero(s, s.CountKnown())
 	require.Nil(s, s.Watermark())
-	_, err := s.Write(s.In(Row(6, 6)), s.Move("a", 2, To(6), nil))
+	_, err := s.Write(s.WriteInput(Row(6, 6)), s.StateWrite("a", 2, MoveTo(6), nil))
 	s.RequireMoved(err, "set or forgotten")
-	require.Zero(s, s.Claim("b"))
-	require.Equal(s, 1, s.MustWrite(s.Move("b", 1, To(6), nil), Row(6, 6)))
+	require.Zero(s, s.ClaimState("b"))
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("b", 1, MoveTo(6), nil), Row(6, 6)))
 }
 
 func stateHasHistory(s *StateTest) {
-	s.Claim("a")
-	s.MustWrite(s.Move("a", 1, To(5), nil), Row(1, 5))
-	s.MustWrite(s.Move("a", 2, To(6), nil), Row(2, 6))
-	s.Claim("b") // and moves nothing
-	s.Claim("c")
-	s.MustWrite(s.Move("c", 1, To(7), nil), Row(3, 7))
+	s.ClaimState("a")
+	s.MustWrite(s.StateWrite("a", 1, MoveTo(5), nil), Row(1, 5))
+	s.MustWrite(s.StateWrite("a", 2, MoveTo(6), nil), Row(2, 6))
+	s.ClaimState("b") // and moves nothing
+	s.ClaimState("c")
+	s.MustWrite(s.StateWrite("c", 1, MoveTo(7), nil), Row(3, 7))
 	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: s.State, By: "ann@host", To: At(2), Note: "lost some"}))
-	s.Claim("d")
-	s.MustWrite(s.Move("d", 1, To(8), nil), Row(4, 8))
+	s.ClaimState("d")
+	s.MustWrite(s.StateWrite("d", 1, MoveTo(8), nil), Row(4, 8))
 	changes := s.history()
 	require.Equal(s, []string{
 		"run of a: <nil> -> 6 ", "run of c: 6 -> 7 ", "ann@host: 7 -> 2 lost some", "run of d: 2 -> 8 ",
@@ -857,7 +857,7 @@ func statesAreListed(s *StateTest) {
 	for _, name := range []string{"/b", "/a", "/Z", "/ä", "/a%"} {
 		one := *s
 		one.State += name
-		one.Claim("x" + name)
+		one.ClaimState("x" + name)
 	}
 	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State+"/")
 	require.NoError(s, err)
@@ -875,9 +875,9 @@ func statesAreListed(s *StateTest) {
 }
 
 func tokenMoves(s *StateTest) {
-	s.Claim("a")
+	s.ClaimState("a")
 	for i, token := range []string{"z", "", "b", "b"} {
-		s.MustWrite(s.Move("a", i+1, &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: 3}, nil))
+		s.MustWrite(s.StateWrite("a", i+1, &incremental.Move{To: incremental.Cursor{Value: expression.Of(token)}, Rows: 3}, nil))
 		require.Equal(s, token, s.Watermark())
 	}
 	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
@@ -887,23 +887,23 @@ func tokenMoves(s *StateTest) {
 }
 
 func rowsWithoutCursor(s *StateTest) {
-	s.Claim("a")
+	s.ClaimState("a")
 	without := map[string]any{"id": 1, "page": 4}
-	require.Equal(s, 2, s.MustWrite(s.Move("a", 1, To(5), At(5).Position), without, Row(2, 5)))
-	require.Equal(s, 0, s.MustWrite(s.Move("a", 2, To(6), At(6).Position), without), "it may come again at any time")
-	require.Equal(s, 1, s.Seen())
+	require.Equal(s, 2, s.MustWrite(s.StateWrite("a", 1, MoveTo(5), At(5).Position), without, Row(2, 5)))
+	require.Equal(s, 0, s.MustWrite(s.StateWrite("a", 2, MoveTo(6), At(6).Position), without), "it may come again at any time")
+	require.Equal(s, 1, s.CountKnown())
 }
 
 // stateOfItsOwn: what one state knows is new to another.
 func stateOfItsOwn(s *StateTest) {
 	other := *s
 	other.State += " of another"
-	s.Claim("a")
-	other.Claim("b")
+	s.ClaimState("a")
+	other.ClaimState("b")
 	row := map[string]any{"id": 1, "at": 1}
-	require.Equal(s, 1, s.MustWrite(s.Move("a", 1, To(1), nil), row))
+	require.Equal(s, 1, s.MustWrite(s.StateWrite("a", 1, MoveTo(1), nil), row))
 	s.query(s, "DELETE FROM "+s.Table)
-	require.Equal(s, 1, other.MustWrite(other.Move("b", 1, nil, nil), row))
+	require.Equal(s, 1, other.MustWrite(other.StateWrite("b", 1, nil, nil), row))
 	require.Nil(s, other.Watermark())
 }
 
@@ -930,11 +930,11 @@ func (s *StateTest) requireOrder(kind incremental.CursorType, low, high any) {
 	s.Helper()
 	one := *s
 	one.State = fmt.Sprint(s.State, kind, low, high)
-	one.Claim("a")
+	one.ClaimState("a")
 	for i, value := range []any{low, high, low, high} {
 		cursor, err := incremental.Parse(kind, value)
 		require.NoError(s, err)
-		write := *one.Move("a", i+1, &incremental.Move{To: cursor}, nil)
+		write := *one.StateWrite("a", i+1, &incremental.Move{To: cursor}, nil)
 		require.NoError(s, s.Keeper.MoveState(s.Context(), s.input(s.Table), write))
 		want := high
 		if i == 0 {

@@ -41,7 +41,7 @@ func (s States) BenchmarkPages(b *testing.B) {
 		kind.test.Table += fmt.Sprint("_", i)
 		s.query(b, "ALTER TABLE "+kind.test.Table[:len(kind.test.Table)-2]+" RENAME TO "+kind.test.Table)
 		kind.test.State += kind.name
-		kind.test.Claim("a")
+		kind.test.ClaimState("a")
 	}
 	page := 0
 	for b.Loop() {
@@ -75,7 +75,7 @@ func (k *writeKind) write(page int) {
 		rows[i] = map[string]any{"id": id, "at": id, "page": page}
 	}
 	last := page*pageRows + pageRows - 1
-	in := k.test.In(rows...)
+	in := k.test.WriteInput(rows...)
 	in.Note = &interpreter.LedgerEntry{Call: k.test.State, Written: page, Forget: page - 1, Continuation: []byte("on")}
 	if k.upsert {
 		in.OperationKey = ""
@@ -83,7 +83,7 @@ func (k *writeKind) write(page int) {
 	}
 	var state *incremental.StateWrite
 	if k.state {
-		state = k.test.Move("a", page, To(last), At(last).Position)
+		state = k.test.StateWrite("a", page, MoveTo(last), At(last).Position)
 		state.Rows.Ordered = true
 		if !k.sweep { // as pages are within a call, or a lag
 			state.Rows.Floor, state.Rows.Sweep = At(0).Position, false

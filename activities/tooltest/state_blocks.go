@@ -10,9 +10,9 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// Ordered is what a write of a source in the order of its cursors does to the state, which has reached a cursor.
-func (s *StateTest) Ordered(holder string, number, reached, floor int, sweep bool) *incremental.StateWrite {
-	state := s.Move(holder, number, nil, At(floor).Position)
+// OrderedWrite is what a write of a source in the order of its cursors does to the state, which has reached a cursor.
+func (s *StateTest) OrderedWrite(holder string, number, reached, floor int, sweep bool) *incremental.StateWrite {
+	state := s.StateWrite(holder, number, nil, At(floor).Position)
 	state.Rows.Sweep, state.Rows.Ordered, state.Rows.Reached = sweep, true, At(reached).Position
 	return state
 }
@@ -28,17 +28,17 @@ func rowsFrom(first, count int) []any {
 
 // rowsInBlocks: rows of ordered pages are known together, and are found again.
 func rowsInBlocks(s *StateTest) {
-	s.Claim("a")
+	s.ClaimState("a")
 	s.query(s, "INSERT INTO "+s.Table+" (id, at) VALUES (-1, -1)")
 	write := 0
 	page := func(floor int, sweep bool, rows ...any) int {
 		write++
-		return s.MustWrite(s.Ordered("a", write, -1, floor, sweep), rows...)
+		return s.MustWrite(s.OrderedWrite("a", write, -1, floor, sweep), rows...)
 	}
 	for first := 0; first < 200; first += 40 {
 		require.Equal(s, 40, page(0, false, rowsFrom(first, 40)...))
 	}
-	require.Equal(s, 200, s.Seen())
+	require.Equal(s, 200, s.CountKnown())
 	require.GreaterOrEqual(s, s.SeenInBlocks(), 4*40, "a write that describes the table first may keep each row by itself")
 	for first := 0; first < 200; first += 25 {
 		require.Zero(s, page(0, false, rowsFrom(first, 25)...), "pages of another size")
@@ -52,7 +52,7 @@ func rowsInBlocks(s *StateTest) {
 	require.Zero(s, page(150, false, rowsFrom(150, 50)...))
 	require.Equal(s, 30, page(150, false, append(rowsFrom(150, 50), rowsFrom(200, 30)...)...))
 	s.reset()
-	require.Zero(s, s.Seen())
+	require.Zero(s, s.CountKnown())
 }
 
 // knownWhenClaimed: a claim finds the end of the rows that are known, whatever the state says of it.
@@ -61,19 +61,19 @@ func knownWhenClaimed(s *StateTest) {
 	s.query(s, "CREATE TABLE "+s.Table+" (id bigint, at bigint, page bigint)") // no constraint says what comes twice
 	for i, end := range []string{"known_to", "NULL"} {                         // after the second, the session looks for known rows anyway
 		begin, holder := i*1000, string(rune('a'+2*i))
-		s.Claim(holder)
+		s.ClaimState(holder)
 		for page := range 5 {
-			require.Equal(s, 40, s.MustWrite(s.Ordered(holder, page+1, begin-1, 0, false), rowsFrom(begin+page*40, 40)...))
+			require.Equal(s, 40, s.MustWrite(s.OrderedWrite(holder, page+1, begin-1, 0, false), rowsFrom(begin+page*40, 40)...))
 		}
 		s.query(s, fmt.Sprintf("UPDATE reprise_state SET known_to = %s WHERE name = '%s'", end, s.State))
-		require.Equal(s, 40, s.MustWrite(s.Ordered(holder, 6, begin-1, 0, false), rowsFrom(begin+200, 40)...))
+		require.Equal(s, 40, s.MustWrite(s.OrderedWrite(holder, 6, begin-1, 0, false), rowsFrom(begin+200, 40)...))
 		s.query(s, fmt.Sprintf("UPDATE reprise_state SET known_to = %s WHERE name = '%s'", end, s.State))
 		holder += "'"
-		s.Claim(holder)
+		s.ClaimState(holder)
 		for page := range 6 {
-			require.Zero(s, s.MustWrite(s.Ordered(holder, page+1, begin-1, 0, false), rowsFrom(begin+page*40, 40)...), "page %d", page)
+			require.Zero(s, s.MustWrite(s.OrderedWrite(holder, page+1, begin-1, 0, false), rowsFrom(begin+page*40, 40)...), "page %d", page)
 		}
-		require.Equal(s, 40, s.MustWrite(s.Ordered(holder, 7, begin-1, 0, false), rowsFrom(begin+240, 40)...))
+		require.Equal(s, 40, s.MustWrite(s.OrderedWrite(holder, 7, begin-1, 0, false), rowsFrom(begin+240, 40)...))
 	}
 }
 
@@ -92,18 +92,18 @@ func tiedPages(s *StateTest) {
 	write := 0
 	page := func(holder string, reached int, rows []any) int {
 		write++
-		return s.MustWrite(s.Ordered(holder, write, reached, 0, false), rows...)
+		return s.MustWrite(s.OrderedWrite(holder, write, reached, 0, false), rows...)
 	}
-	s.Claim("a")
+	s.ClaimState("a")
 	read := 0
 	for ; read < 10*size; read += size {
 		require.Equal(s, size, page("a", at(max(read, 1)-1), rowsOf(read, size)))
 	}
-	require.Equal(s, read, s.Seen())
+	require.Equal(s, read, s.CountKnown())
 	require.GreaterOrEqual(s, s.SeenInBlocks(), 9*(size-of), "all but those of the cursor before; a write that describes the table first keeps each row by itself")
 	last := at(read - 1)
 	tied := slices.DeleteFunc(rowsOf(read-of, of), func(row any) bool { return row.(map[string]any)["at"] != last })
-	s.Claim("b")
+	s.ClaimState("b")
 	write = 0
 	require.Zero(s, page("b", 0, rowsOf(0, 1)), "and the session describes the table")
 	require.Zero(s, page("b", last, tied), "they are in the block of the last page")
@@ -112,7 +112,7 @@ func tiedPages(s *StateTest) {
 	for first := 0; first < read; first += 13 {
 		require.Zero(s, page("b", at(first), rowsOf(first, 29)))
 	}
-	require.Len(s, s.Written(), read+size)
+	require.Len(s, s.WrittenRows(), read+size)
 }
 
 // orderedPages reads pages of all sizes again and again, from anywhere, with rows that are late, and with several rows of a cursor.
@@ -126,7 +126,7 @@ func orderedPages(s *StateTest) {
 	states := []*StateTest{s, &other}
 	written := []map[int]bool{{}, {}}
 	for i := range states {
-		states[i].Claim("a")
+		states[i].ClaimState("a")
 	}
 	for write := range 250 {
 		at := random.IntN(2)
@@ -153,10 +153,10 @@ func orderedPages(s *StateTest) {
 		if len(rows) > 0 && hints.IntN(3) > 0 {
 			reached = rows[0].(map[string]any)["at"].(int)
 		}
-		state := states[at].Ordered("a", write+1, reached, 0, false)
+		state := states[at].OrderedWrite("a", write+1, reached, 0, false)
 		states[at].query(s, fmt.Sprintf("UPDATE reprise_state SET last_write = %d WHERE name = '%s'", write, states[at].State))
 		require.Equal(s, want, states[at].MustWrite(state, rows...), "write %d", write)
-		require.Equal(s, len(written[at]), len(states[at].Written()))
+		require.Equal(s, len(written[at]), len(states[at].WrittenRows()))
 	}
 	require.Greater(s, s.SeenInBlocks()+other.SeenInBlocks(), 100)
 }

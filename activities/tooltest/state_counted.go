@@ -21,15 +21,15 @@ type countedCall struct {
 	number int
 }
 
-// counting makes a table that takes equal rows.
-func (s *StateTest) counting() *StateTest {
+// countingTable makes a table that takes equal rows.
+func (s *StateTest) countingTable() *StateTest {
 	s.query(s, "DROP TABLE "+s.Table)
 	s.query(s, "CREATE TABLE "+s.Table+" (id bigint, at bigint, page bigint)")
 	return s
 }
 
-// call claims the state.
-func (s *StateTest) call(holder string, ordered bool) *countedCall {
+// claimCall claims the state.
+func (s *StateTest) claimCall(holder string, ordered bool) *countedCall {
 	s.Helper()
 	claim := s.claim(holder)
 	claim.Inserts = true
@@ -43,14 +43,14 @@ func (s *StateTest) call(holder string, ordered bool) *countedCall {
 	}
 }
 
-// write is the next write of a page. to is where the watermark goes, 0 for nowhere; ends says that the call ends with it.
-func (c *countedCall) write(to int, ends bool) *incremental.StateWrite {
+// nextWrite is the next write of a page. to is where the watermark goes, 0 for nowhere; ends says that the call ends with it.
+func (c *countedCall) nextWrite(to int, ends bool) *incremental.StateWrite {
 	known := c.known
 	known.Floor, known.Sweep = c.found.Position, ends
 	c.number++
 	write := &incremental.StateWrite{Name: c.State, Holder: c.holder, Number: c.number, Rows: &known}
 	if to > 0 {
-		write.Move = To(to)
+		write.Move = MoveTo(to)
 		c.known.Reached = At(to).Position
 		if ends {
 			known.Floor = At(to).Position
@@ -59,10 +59,10 @@ func (c *countedCall) write(to int, ends bool) *incremental.StateWrite {
 	return write
 }
 
-// page writes rows, twice as it is delivered.
-func (c *countedCall) page(to int, ends bool, rows ...any) int {
+// writePage writes rows, twice as it is delivered.
+func (c *countedCall) writePage(to int, ends bool, rows ...any) int {
 	c.Helper()
-	in, write := c.In(rows...), c.write(to, ends)
+	in, write := c.WriteInput(rows...), c.nextWrite(to, ends)
 	written, err := c.Write(in, write)
 	require.NoError(c, err)
 	_, err = c.Write(in, write)
@@ -70,38 +70,38 @@ func (c *countedCall) page(to int, ends bool, rows ...any) int {
 	return written
 }
 
-// again is the call once it has begun again.
-func (c *countedCall) again() {
+// restartCall is the call once it has begun again.
+func (c *countedCall) restartCall() {
 	c.known.Round++
 	c.known.Reached = nil
 }
 
 // rowsAreCounted: equal rows of different requests are different rows, and those that were written before are left out as often as they were.
 func rowsAreCounted(s *StateTest) {
-	a := s.counting().call("a", false)
-	require.Equal(s, 3, a.page(0, false, Row(1, 5), Row(1, 5), Row(2, 5)), "equal rows of one answer")
-	require.Equal(s, 2, a.page(0, false, Row(1, 5), Row(3, 4)), "and of another one")
-	require.Equal(s, 1, a.page(5, true, Row(1, 5)))
+	a := s.countingTable().claimCall("a", false)
+	require.Equal(s, 3, a.writePage(0, false, Row(1, 5), Row(1, 5), Row(2, 5)), "equal rows of one answer")
+	require.Equal(s, 2, a.writePage(0, false, Row(1, 5), Row(3, 4)), "and of another one")
+	require.Equal(s, 1, a.writePage(5, true, Row(1, 5)))
 	four := []string{"1@5", "1@5", "1@5", "1@5", "2@5", "3@4"}
-	require.Equal(s, four, s.Written())
-	b := s.call("b", false)
-	require.Zero(s, b.page(0, false, Row(1, 5), Row(1, 5)), "at the edge they were written before")
-	require.Zero(s, b.page(0, false, Row(1, 5), Row(2, 5)), "in whatever pages they come")
-	require.Equal(s, 1, b.page(0, false, Row(1, 5), Row(1, 5)), "one of them is new")
-	c := s.call("c", false) // b has failed
-	require.Zero(s, c.page(0, false, Row(1, 5), Row(1, 5), Row(1, 5), Row(2, 5), Row(1, 5), Row(1, 5)))
-	require.Equal(s, 2, c.page(6, true, Row(2, 5), Row(9, 6)))
-	require.Equal(s, []string{"1@5", "1@5", "1@5", "1@5", "1@5", "2@5", "2@5", "3@4", "9@6"}, s.Written())
-	d := s.call("d", false)
-	require.Equal(s, 1, d.page(6, true, Row(9, 6), Row(9, 6)))
-	require.Equal(s, 3, s.Seen(), "both, and that the call has met two of them")
+	require.Equal(s, four, s.WrittenRows())
+	b := s.claimCall("b", false)
+	require.Zero(s, b.writePage(0, false, Row(1, 5), Row(1, 5)), "at the edge they were written before")
+	require.Zero(s, b.writePage(0, false, Row(1, 5), Row(2, 5)), "in whatever pages they come")
+	require.Equal(s, 1, b.writePage(0, false, Row(1, 5), Row(1, 5)), "one of them is new")
+	c := s.claimCall("c", false) // b has failed
+	require.Zero(s, c.writePage(0, false, Row(1, 5), Row(1, 5), Row(1, 5), Row(2, 5), Row(1, 5), Row(1, 5)))
+	require.Equal(s, 2, c.writePage(6, true, Row(2, 5), Row(9, 6)))
+	require.Equal(s, []string{"1@5", "1@5", "1@5", "1@5", "1@5", "2@5", "2@5", "3@4", "9@6"}, s.WrittenRows())
+	d := s.claimCall("d", false)
+	require.Equal(s, 1, d.writePage(6, true, Row(9, 6), Row(9, 6)))
+	require.Equal(s, 3, s.CountKnown(), "both, and that the call has met two of them")
 }
 
 // rowsAreCountedAsWritten: rows that args make different are different.
 func rowsAreCountedAsWritten(s *StateTest) {
-	s.counting()
+	s.countingTable()
 	as := func(page int, rows ...any) (in interpreter.ToolInput) {
-		in = s.In(rows...)
+		in = s.WriteInput(rows...)
 		args := make([]any, len(rows))
 		for i, row := range rows {
 			args[i] = map[string]any{"id": row.(map[string]any)["id"], "page": page} // without the cursor
@@ -111,33 +111,33 @@ func rowsAreCountedAsWritten(s *StateTest) {
 	}
 	write := func(c *countedCall, page, to int, ends bool, rows ...any) int {
 		s.Helper()
-		n, err := s.Write(as(page, rows...), c.write(to, ends))
+		n, err := s.Write(as(page, rows...), c.nextWrite(to, ends))
 		require.NoError(s, err)
 		return n
 	}
-	a := s.call("a", true)
+	a := s.claimCall("a", true)
 	require.Equal(s, 2, write(a, 1, 5, false, Row(1, 4), Row(1, 5)), "of other cursors, which are not written")
 	require.Equal(s, 1, write(a, 2, 5, true, Row(1, 5)))
-	b := s.call("b", true)
+	b := s.claimCall("b", true)
 	require.Zero(s, write(b, 1, 5, false, Row(1, 5)))
 	require.Equal(s, 1, write(b, 3, 5, false, Row(1, 5)))
 	require.Equal(s, 1, write(b, 2, 6, true, Row(1, 5), Row(1, 6))) // the first was written by a
-	require.Equal(s, []any{map[string]any{"n": 6}}, []any{map[string]any{"n": len(s.Written()) + 1}})
+	require.Equal(s, []any{map[string]any{"n": 6}}, []any{map[string]any{"n": len(s.WrittenRows()) + 1}})
 }
 
 // rowsAreCountedAgain: a call that begins again meets what it has written itself.
 func rowsAreCountedAgain(s *StateTest) {
-	a := s.counting().call("a", false)
+	a := s.countingTable().claimCall("a", false)
 	missing := map[string]any{"id": 7}
-	require.Equal(s, 4, a.page(0, false, Row(1, 5), Row(1, 5), missing, missing))
-	a.again()
-	require.Zero(s, a.page(0, false, Row(1, 5), missing))
-	require.Zero(s, a.page(0, false, Row(1, 5)))
-	require.Equal(s, 1, a.page(0, false, Row(1, 5)))
-	require.Zero(s, a.page(0, false, missing))
-	a.again()
-	require.Equal(s, 2, a.page(5, true, Row(1, 5), Row(1, 5), Row(1, 5), Row(1, 5), missing, missing, missing))
-	require.Equal(s, 1, s.call("b", false).page(5, true, missing, missing, missing, Row(1, 5), Row(1, 5), missing))
+	require.Equal(s, 4, a.writePage(0, false, Row(1, 5), Row(1, 5), missing, missing))
+	a.restartCall()
+	require.Zero(s, a.writePage(0, false, Row(1, 5), missing))
+	require.Zero(s, a.writePage(0, false, Row(1, 5)))
+	require.Equal(s, 1, a.writePage(0, false, Row(1, 5)))
+	require.Zero(s, a.writePage(0, false, missing))
+	a.restartCall()
+	require.Equal(s, 2, a.writePage(5, true, Row(1, 5), Row(1, 5), Row(1, 5), Row(1, 5), missing, missing, missing))
+	require.Equal(s, 1, s.claimCall("b", false).writePage(5, true, missing, missing, missing, Row(1, 5), Row(1, 5), missing))
 }
 
 // countsFollowTheSource: however the pages of calls are cut, fail and come again, the table has each row as often as the source.
@@ -167,7 +167,7 @@ func (s *StateTest) countAtRandom(ordered bool) {
 		if len(source) == 0 {
 			continue
 		}
-		call := s.call(fmt.Sprint("call ", n), ordered)
+		call := s.claimCall(fmt.Sprint("call ", n), ordered)
 		read := func() (rows []any) {
 			for _, row := range source {
 				if call.found.IsZero() || at(row) >= call.found.Value.Data.(int) {
@@ -187,11 +187,11 @@ func (s *StateTest) countAtRandom(ordered bool) {
 				rest = rest[len(page):]
 				switch {
 				case len(rest) == 0 && fails <= 0:
-					call.page(at(largest), true, page...)
+					call.writePage(at(largest), true, page...)
 				case ordered:
-					call.page(at(page[len(page)-1]), false, page...)
+					call.writePage(at(page[len(page)-1]), false, page...)
 				default:
-					call.page(0, false, page...)
+					call.writePage(0, false, page...)
 				}
 				if fails > 0 && rand.IntN(4) == 0 { //nolint:gosec // any will do
 					break
@@ -201,17 +201,17 @@ func (s *StateTest) countAtRandom(ordered bool) {
 				break
 			}
 			if fails == 1 { // its run is terminated
-				call = s.call(fmt.Sprint("call ", n, " again"), ordered)
+				call = s.claimCall(fmt.Sprint("call ", n, " again"), ordered)
 				continue
 			}
-			call.again()
+			call.restartCall()
 		}
 		var expected []string
 		for _, row := range source {
 			expected = append(expected, text(row))
 		}
 		slices.SortFunc(expected, strings.Compare)
-		written := s.Written()
+		written := s.WrittenRows()
 		slices.Sort(written)
 		require.Equal(s, expected, written, "call %d, ordered %t", n, ordered)
 	}

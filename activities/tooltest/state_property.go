@@ -19,7 +19,7 @@ import (
 // watermarkIsBehindRows: whoever reads state and table at one moment finds all rows below the watermark.
 func watermarkIsBehindRows(s *StateTest) {
 	const pages, rowsOfPage = 60, 10
-	s.Claim("a")
+	s.ClaimState("a")
 	ctx, done := context.WithCancel(s.Context())
 	defer done()
 	var readers errgroup.Group
@@ -48,7 +48,7 @@ func watermarkIsBehindRows(s *StateTest) {
 		for i := range rows {
 			rows[i] = Row(page*rowsOfPage+i, page*rowsOfPage+i+1)
 		}
-		s.MustWrite(s.Move("a", page+1, To((page+1)*rowsOfPage), nil), rows...)
+		s.MustWrite(s.StateWrite("a", page+1, MoveTo((page+1)*rowsOfPage), nil), rows...)
 	}
 	done()
 	require.NoError(s, readers.Wait())
@@ -106,12 +106,12 @@ func statesFollowTheModel(s *StateTest) {
 
 func (s *StateTest) claimOfModel(model *stateModel, holder string) {
 	s.Helper()
-	claimed := s.Claim(holder)
+	claimed := s.ClaimState(holder)
 	if claimed.Refused != nil { // the table may have no rows yet, as a write that moved has none
 		require.Empty(s, model.table)
 		s.reset()
 		model.watermark, model.seen, model.holder = nil, map[[2]int]bool{}, ""
-		claimed = s.Claim(holder)
+		claimed = s.ClaimState(holder)
 	}
 	if model.holder != holder {
 		model.holder, model.last, model.found = holder, 0, model.watermark
@@ -140,10 +140,10 @@ func (s *StateTest) randomWrite(model *stateModel, random *rand.Rand, holders []
 	for range random.IntN(6) {
 		write.rows = append(write.rows, [2]int{random.IntN(4), now - 4 + random.IntN(8)})
 	}
-	write.state = s.Move(holder, number, nil, nil)
+	write.state = s.StateWrite(holder, number, nil, nil)
 	if random.IntN(2) == 0 {
 		to := now + random.IntN(4) - 1
-		write.state.Move = To(to)
+		write.state.Move = MoveTo(to)
 		write.floor = max(to, now) - 3
 		write.state.Rows.Sweep = random.IntN(2) == 0
 	}
@@ -154,7 +154,7 @@ func (s *StateTest) randomWrite(model *stateModel, random *rand.Rand, holders []
 func (s *StateTest) writeOfModel(model *stateModel, write *modelWrite) {
 	s.Helper()
 	rows := lists.Map(write.rows, func(row [2]int) any { return map[string]any{"id": row[0], "at": row[1], "page": 1} })
-	in := s.In(rows...)
+	in := s.WriteInput(rows...)
 	if write.broken && len(rows) > 0 {
 		args := slices.Clone(rows)
 		args[len(args)-1] = map[string]any{"id": 1, "at": 1, "page": 11}
@@ -221,14 +221,14 @@ func (s *StateTest) requireModel(model *stateModel, step int) {
 		watermark = *model.watermark
 	}
 	require.Equal(s, watermark, s.Watermark(), "step %d", step)
-	require.Equal(s, len(model.seen), s.Seen(), "step %d", step)
+	require.Equal(s, len(model.seen), s.CountKnown(), "step %d", step)
 	var want []string
 	for _, row := range slices.SortedFunc(maps.Keys(model.table), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
 		for range model.table[row] {
 			want = append(want, fmt.Sprintf("%d@%d", row[0], row[1]))
 		}
 	}
-	require.Equal(s, want, s.Written(), "step %d", step)
+	require.Equal(s, want, s.WrittenRows(), "step %d", step)
 }
 
 // statesAreAsInMemory: claims, moves and settings at random come to the same in the database and in memory.
@@ -276,7 +276,7 @@ func statesAreAsInMemory(s *StateTest) {
 			owner = ""
 		default:
 			number++
-			write := incremental.StateWrite{Name: s.State, Holder: holder, Run: "run0", Number: number + random.IntN(10)/9, Move: To(random.IntN(steps))}
+			write := incremental.StateWrite{Name: s.State, Holder: holder, Run: "run0", Number: number + random.IntN(10)/9, Move: MoveTo(random.IntN(steps))}
 			write.Move.Back = random.IntN(10) == 0
 			there, here := s.Keeper.MoveState(s.Context(), s.input(s.Table), write), memory.ApplyWrite(write, at)
 			require.Equal(s, here == nil, there == nil, "%d: %v, %v", step, here, there)

@@ -102,7 +102,7 @@ func Run(t *testing.T, suite Suite) {
 	require.NotNil(t, suite.Good, "an attempt that succeeds")
 	require.NotNil(t, suite.Slow, "an attempt that takes long unless it is stopped")
 	require.NotNil(t, suite.Large, "an attempt that reads much: a worker bounds the memory of all attempts together, so what a tool reads is acquired from activities/memory")
-	s := &runner{Suite: suite, run: Activity(t, suite.Catalogue, suite.Tool)}
+	s := &runner{Suite: suite, run: ActivityOf(t, suite.Catalogue, suite.Tool)}
 	s.spec, _ = suite.Catalogue.Spec(suite.Tool)
 	t.Run("spec", s.testSpec)
 	t.Run("example", s.testExample)
@@ -133,8 +133,8 @@ type runner struct {
 	run  attempt.Func
 }
 
-// Activity is the function a worker registers under a name.
-func Activity(t testing.TB, c *activities.Catalogue, name string) attempt.Func {
+// ActivityOf is the function a worker registers under a name.
+func ActivityOf(t testing.TB, c *activities.Catalogue, name string) attempt.Func {
 	t.Helper()
 	for _, a := range c.Attempts.Activities() {
 		if a.Name == name {
@@ -145,19 +145,21 @@ func Activity(t testing.TB, c *activities.Catalogue, name string) attempt.Func {
 	return nil
 }
 
-// slow is the activity that the slow attempt is for.
-func (s *runner) slow(t *testing.T) attempt.Func {
+// slowActivity is the activity that the slow attempt is for.
+func (s *runner) slowActivity(t *testing.T) attempt.Func {
 	t.Helper()
 	if s.SlowAsSink {
-		return Activity(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
+		return ActivityOf(t, s.Catalogue, interpreter.WriteActivity(s.Tool))
 	}
 	return s.run
 }
 
-func (s *runner) good(t *testing.T) interpreter.ToolInput { return Complete(s.Good(t), s.Tool) }
+func (s *runner) goodInput(t *testing.T) interpreter.ToolInput {
+	return CompleteInput(s.Good(t), s.Tool)
+}
 
-// Complete fills in what the interpreter always gives.
-func Complete(in interpreter.ToolInput, tool string) interpreter.ToolInput {
+// CompleteInput fills in what the interpreter always gives.
+func CompleteInput(in interpreter.ToolInput, tool string) interpreter.ToolInput {
 	in.Tool = tool
 	in.Step = cmp.Or(in.Step, "fetch")
 	in.Visit, in.Page, in.Attempt = max(in.Visit, 1), max(in.Page, 1), max(in.Attempt, 1)
@@ -200,7 +202,7 @@ func (s *runner) testMemory(t *testing.T) {
 	const least = 64 << 10
 	catalogue := cmp.Or(s.LargeIn, s.Catalogue)
 	before := catalogue.Attempts.MemoryAcquired()
-	result, err := Activity(t, catalogue, s.Tool)(t.Context(), Complete(s.Large(t), s.Tool))
+	result, err := ActivityOf(t, catalogue, s.Tool)(t.Context(), CompleteInput(s.Large(t), s.Tool))
 	require.NoError(t, err)
 	if !s.Moves {
 		require.GreaterOrEqual(t, interpreter.EncodedSize(result.Data.Data), least, "the suite's Large reads too little")
@@ -215,7 +217,7 @@ func (s *runner) testCancelled(t *testing.T) {
 	stop := time.AfterFunc(300*time.Millisecond, cancel)
 	defer stop.Stop()
 	began := time.Now()
-	_, err := s.slow(t)(ctx, Complete(s.Slow(t), s.Tool))
+	_, err := s.slowActivity(t)(ctx, CompleteInput(s.Slow(t), s.Tool))
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(began), prompt)
 }
@@ -224,16 +226,16 @@ func (s *runner) testCancelledBefore(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.run(ctx, s.good(t))
+	_, err := s.run(ctx, s.goodInput(t))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func (s *runner) testTimeout(t *testing.T) {
 	t.Parallel()
-	in := Complete(s.Slow(t), s.Tool)
+	in := CompleteInput(s.Slow(t), s.Tool)
 	in.TimeoutSeconds = 0.3
 	began := time.Now()
-	_, err := s.slow(t)(t.Context(), in)
+	_, err := s.slowActivity(t)(t.Context(), in)
 	object := ErrorObject(t, err)
 	require.Equal(t, interpreter.KindTimeout, object.Kind)
 	require.Equal(t, interpreter.ClassRetryable, object.Class)
@@ -257,7 +259,7 @@ func Input(fields map[string]any) func(*testing.T) interpreter.ToolInput {
 // Call makes an attempt of a tool by the activity of a name.
 func Call(t testing.TB, c *activities.Catalogue, name, tool string, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 	t.Helper()
-	return Activity(t, c, name)(t.Context(), Complete(in, tool))
+	return ActivityOf(t, c, name)(t.Context(), CompleteInput(in, tool))
 }
 
 // CallHTTP makes an attempt of the tool http.

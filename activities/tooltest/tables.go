@@ -59,7 +59,7 @@ type TableTest struct {
 // Test names a table that there is not.
 func (s Tables) Test(t *testing.T) *TableTest {
 	t.Helper()
-	return &TableTest{TB: t, t: t, db: s.SQL, Table: "t" + expression.Hash(t.Name())}
+	return &TableTest{TB: t, t: t, db: s.SQL, Table: "t" + expression.ShortDigest(t.Name())}
 }
 
 // Create makes the table with columns.
@@ -72,14 +72,14 @@ func (s *TableTest) Create(columns string) *TableTest {
 // Query runs a statement.
 func (s *TableTest) Query(statement string, scope map[string]any) any {
 	s.Helper()
-	return s.db.Run(s.t, statement, scope)
+	return s.db.RunStatement(s.t, statement, scope)
 }
 
-// In is a write of rows, with an operation key of its own.
-func (s *TableTest) In(fields map[string]any, rows ...any) interpreter.ToolInput {
+// WriteInput is a write of rows, with an operation key of its own.
+func (s *TableTest) WriteInput(fields map[string]any, rows ...any) interpreter.ToolInput {
 	all := map[string]any{"table": s.Table}
 	maps.Copy(all, fields)
-	in := s.db.Rows(all, nil)
+	in := s.db.TableInput(all, nil)
 	s.keys++
 	in.Args, in.Result, in.Place = nil, Value(rows), "sink"
 	in.OperationKey = fmt.Sprintf("%s %d", s.Table, s.keys)
@@ -91,12 +91,12 @@ func (s *TableTest) In(fields map[string]any, rows ...any) interpreter.ToolInput
 // Write writes rows that must be written, and gives what the write says of them.
 func (s *TableTest) Write(fields map[string]any, rows ...any) any {
 	s.Helper()
-	in := s.In(fields, rows...)
+	in := s.WriteInput(fields, rows...)
 	made := func(error) {}
 	if fields["schema_contract"] != nil {
-		made = s.planned(in)
+		made = s.planAndApply(in)
 	}
-	result, err := s.db.Call(s.t, in)
+	result, err := s.db.MakeAttempt(s.t, in)
 	require.NoError(s, err)
 	made(err)
 	return result.Data.Data
@@ -105,22 +105,24 @@ func (s *TableTest) Write(fields map[string]any, rows ...any) any {
 // Refuse makes a write that must fail, and gives its error.
 func (s *TableTest) Refuse(fields map[string]any, rows ...any) interpreter.ErrorObject {
 	s.Helper()
-	in := s.In(fields, rows...)
+	in := s.WriteInput(fields, rows...)
 	made := func(error) {}
 	if fields["schema_contract"] != nil {
-		made = s.planned(in)
+		made = s.planAndApply(in)
 	}
-	_, err := s.db.Call(s.t, in)
+	_, err := s.db.MakeAttempt(s.t, in)
 	require.Error(s, err)
 	made(err)
 	return ErrorObject(s.t, err)
 }
 
-// Content is the rows of the table, in the order of columns, each as a line.
-func (s *TableTest) Content(columns string) (lines []string) { return s.Where("true", columns) }
+// ContentLines is the rows of the table, in the order of columns, each as a line.
+func (s *TableTest) ContentLines(columns string) (lines []string) {
+	return s.SelectLines("true", columns)
+}
 
-// Where is some columns of those rows that a condition holds for.
-func (s *TableTest) Where(condition, columns string) (lines []string) {
+// SelectLines is some columns of those rows that a condition holds for.
+func (s *TableTest) SelectLines(condition, columns string) (lines []string) {
 	s.Helper()
 	for _, row := range s.Query("SELECT "+columns+" FROM "+s.Table+" WHERE "+condition+" ORDER BY "+columns, nil).([]any) {
 		line, err := expression.Encode(row)
@@ -135,26 +137,26 @@ type row = map[string]any
 func rowsAreIgnored(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, mail text UNIQUE, n bigint NOT NULL")
 	ignore := row{"mode": "insert_or_ignore"}
-	require.Equal(s, Affected(2), s.Write(ignore, row{"id": 1, "mail": "a", "n": 1}, row{"id": 2, "mail": "b", "n": 1}))
-	require.Equal(s, Affected(1), s.Write(ignore, row{"id": 1, "mail": "c", "n": 2}, row{"id": 3, "mail": "b", "n": 2}, row{"id": 4, "mail": "d", "n": 2},
+	require.Equal(s, AffectedResult(2), s.Write(ignore, row{"id": 1, "mail": "a", "n": 1}, row{"id": 2, "mail": "b", "n": 1}))
+	require.Equal(s, AffectedResult(1), s.Write(ignore, row{"id": 1, "mail": "c", "n": 2}, row{"id": 3, "mail": "b", "n": 2}, row{"id": 4, "mail": "d", "n": 2},
 		row{"id": 4, "mail": "e", "n": 3}), "the first of two stays too")
-	require.Equal(s, []string{`{"id":1,"mail":"a","n":1}`, `{"id":2,"mail":"b","n":1}`, `{"id":4,"mail":"d","n":2}`}, s.Content("id, mail, n"))
+	require.Equal(s, []string{`{"id":1,"mail":"a","n":1}`, `{"id":2,"mail":"b","n":1}`, `{"id":4,"mail":"d","n":2}`}, s.ContentLines("id, mail, n"))
 	require.Contains(s, s.Refuse(ignore, row{"id": 5, "mail": "f", "n": nil}).Message, "row 1", "what breaks another rule is an error")
-	require.Equal(s, Affected(0), s.Write(row{"mode": "insert_or_ignore", "key": "id"}, row{"id": 2, "mail": "g", "n": 9}))
+	require.Equal(s, AffectedResult(0), s.Write(row{"mode": "insert_or_ignore", "key": "id"}, row{"id": 2, "mail": "g", "n": 9}))
 }
 
 // ignoredIsNoted: a write that is delivered twice is written once, also where nothing is unique.
 func ignoredIsNoted(s *TableTest) {
 	s.Create("id bigint")
-	in := s.In(row{"mode": "insert_or_ignore"}, row{"id": 1})
+	in := s.WriteInput(row{"mode": "insert_or_ignore"}, row{"id": 1})
 	for range 2 {
-		result, err := s.db.Call(s.t, in)
+		result, err := s.db.MakeAttempt(s.t, in)
 		require.NoError(s, err)
-		require.Equal(s, Affected(1), result.Data.Data)
+		require.Equal(s, AffectedResult(1), result.Data.Data)
 	}
-	require.Len(s, s.Content("id"), 1)
+	require.Len(s, s.ContentLines("id"), 1)
 	in.Fingerprint = "another"
-	require.Equal(s, "written_before", s.db.Fail(s.t, in).Type)
+	require.Equal(s, "written_before", s.db.FailingCall(s.t, in).Type)
 }
 
 func sequenceIsKept(s *TableTest) {
@@ -169,16 +171,16 @@ func sequenceIsKept(s *TableTest) {
 	}{{nil, 1}, {nil, 1}, {5, 1}, {4, 0}, {nil, 0}, {5, 1}, {6, 1}, {-7, 0}} {
 		require.Equal(s, step.taken, write(step.at, i), "step %d", i)
 	}
-	require.Equal(s, []string{`{"at":6,"id":1,"n":6}`}, s.Content("id, at, n"))
-	require.Equal(s, Affected(1), s.Write(newest, row{"id": 1, "at": 7}), "only its key and its value")
+	require.Equal(s, []string{`{"at":6,"id":1,"n":6}`}, s.ContentLines("id, at, n"))
+	require.Equal(s, AffectedResult(1), s.Write(newest, row{"id": 1, "at": 7}), "only its key and its value")
 	without := s.Write(row{"mode": "upsert", "key": "id"}, row{"id": 1, "at": 1, "n": 0})
-	require.Equal(s, Affected(1), without, "without the word the last write counts")
+	require.Equal(s, AffectedResult(1), without, "without the word the last write counts")
 }
 
 func sequenceWithinAWrite(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
 	newest := row{"mode": "upsert", "key": "id", "sequence_by": "at"}
-	require.Equal(s, Affected(4), s.Write(newest,
+	require.Equal(s, AffectedResult(4), s.Write(newest,
 		row{"id": 1, "at": 9, "n": 1}, row{"id": 1, "at": 10, "n": 2}, row{"id": "1", "at": 8, "n": 3},
 		row{"id": 2, "at": 5, "n": 4}, row{"id": 2, "at": 5, "n": 5}, row{"id": 2, "at": nil, "n": 6},
 		row{"id": 3, "at": nil, "n": 7}, row{"id": 3, "n": 8},
@@ -186,7 +188,7 @@ func sequenceWithinAWrite(s *TableTest) {
 	))
 	require.Equal(s, []string{
 		`{"at":10,"id":1,"n":2}`, `{"at":5,"id":2,"n":5}`, `{"at":null,"id":3,"n":8}`, `{"at":10,"id":4,"n":10}`,
-	}, s.Content("id, at, n"))
+	}, s.ContentLines("id, at, n"))
 }
 
 // keysWithinAWrite: values that a column has as one are one key, in whatever form they come.
@@ -196,9 +198,9 @@ func keysWithinAWrite(s *TableTest) {
 	require.Equal(s, row{"rows_affected": 3, "rows_deleted": 0}, s.Write(fields,
 		row{"id": 1, "n": 1}, row{"id": "1", "n": 2}, row{"id": "9007199254740993", "n": 3}, row{"id": "9007199254740992", "n": 4}, row{"id": 9007199254740993, "n": 5},
 	))
-	require.Equal(s, []string{`{"id":1,"n":2}`, `{"id":9007199254740992,"n":4}`, `{"id":9007199254740993,"n":5}`}, s.Content("id, n"))
+	require.Equal(s, []string{`{"id":1,"n":2}`, `{"id":9007199254740992,"n":4}`, `{"id":9007199254740993,"n":5}`}, s.ContentLines("id, n"))
 	s.Write(fields, row{"id": "1", "n": 3}, row{"id": 1, "gone": true})
-	require.Equal(s, []string{`{"id":9007199254740992,"n":4}`, `{"id":9007199254740993,"n":5}`}, s.Content("id, n"), "the later of two counts")
+	require.Equal(s, []string{`{"id":9007199254740992,"n":4}`, `{"id":9007199254740993,"n":5}`}, s.ContentLines("id, n"), "the later of two counts")
 	if s.db.Name != "postgres" {
 		return // a column of times has texts there
 	}
@@ -214,8 +216,8 @@ func keysWithinAWrite(s *TableTest) {
 		for i, value := range values {
 			rows = append(rows, row{"k": value, "n": i})
 		}
-		require.Equal(s, Affected(2), of.Write(row{"mode": "upsert", "key": "k"}, rows...), kind)
-		require.Len(s, of.Content("n"), 2, kind)
+		require.Equal(s, AffectedResult(2), of.Write(row{"mode": "upsert", "key": "k"}, rows...), kind)
+		require.Len(s, of.ContentLines("n"), 2, kind)
 	}
 }
 
@@ -257,9 +259,9 @@ func rowsAreDeleted(s *TableTest) {
 	done := func(affected, deleted int) any { return row{"rows_affected": affected, "rows_deleted": deleted} }
 	require.Equal(s, done(3, 0), s.Write(fields, key(1, row{"n": 1}), key(2, row{"n": 1, "gone": false}), key(3, row{"n": 1, "gone": nil})))
 	require.Equal(s, done(1, 2), s.Write(fields, key(1, row{"gone": "2024-01-01"}), key(2, row{"gone": true}), key(3, row{"n": 2, "gone": ""}), key(9, row{"gone": 1})))
-	require.Equal(s, []string{`{"id":3,"n":2}`}, s.Content("id, n"), "what else a deleted row lacks is not asked of it")
+	require.Equal(s, []string{`{"id":3,"n":2}`}, s.ContentLines("id, n"), "what else a deleted row lacks is not asked of it")
 	require.Equal(s, done(1, 1), s.Write(fields, key(3, row{"n": 3}), key(3, row{"gone": 1}), key(4, row{"gone": 1}), key(4, row{"n": 4})))
-	require.Equal(s, []string{`{"id":4,"n":4}`}, s.Content("id, n"), "of two rows of one write the later counts")
+	require.Equal(s, []string{`{"id":4,"n":4}`}, s.ContentLines("id, n"), "of two rows of one write the later counts")
 	require.Equal(s, done(0, 1), s.Write(fields, key(4, row{"gone": 1, "no such column": 1})))
 	require.Contains(s, s.Refuse(fields, row{"id": 4, "gone": 1}).Message, `has no "region", which is the key`)
 	for _, no := range []string{"false", "FALSE", "0", "f", "no", "N", "off", "null", " "} {
@@ -269,7 +271,7 @@ func rowsAreDeleted(s *TableTest) {
 	}
 	s.Query("ALTER TABLE "+s.Table+" ADD COLUMN gone text", nil)
 	require.Equal(s, done(1, 0), s.Write(fields, key(5, row{"n": 5, "gone": ""})))
-	require.Equal(s, []string{`{"gone":"","id":5}`}, s.Content("id, gone"), "a column that there is, is written")
+	require.Equal(s, []string{`{"gone":"","id":5}`}, s.ContentLines("id, gone"), "a column that there is, is written")
 }
 
 // deletesWithTriggers: rows that a trigger keeps from hard_delete are counted, and rows that the table lacks are not.
@@ -279,7 +281,7 @@ func deletesWithTriggers(s *TableTest) {
 	deletes := func(more row, rows ...any) (any, *interpreter.RowCounts) {
 		fields := row{"mode": "upsert", "key": "id", "hard_delete": "gone"}
 		maps.Copy(fields, more)
-		result, err := s.db.Call(s.t, s.In(fields, rows...))
+		result, err := s.db.MakeAttempt(s.t, s.WriteInput(fields, rows...))
 		require.NoError(s, err)
 		return result.Data.Data, result.Meta.LeftOut
 	}
@@ -289,7 +291,7 @@ func deletesWithTriggers(s *TableTest) {
 	data, kept = deletes(nil, row{"id": 1, "gone": true}, row{"id": 2, "gone": true}, row{"id": 8, "gone": true}, row{"id": 3, "at": 1})
 	require.Equal(s, row{"rows_affected": 1, "rows_deleted": 1}, data)
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, kept)
-	require.Equal(s, []string{`{"id":2}`, `{"id":3}`}, s.Content("id"))
+	require.Equal(s, []string{`{"id":2}`, `{"id":3}`}, s.ContentLines("id"))
 	_, kept = deletes(row{"sequence_by": "at"}, row{"id": 2, "at": 4, "gone": true}, row{"id": 3, "at": 4, "gone": true})
 	require.Nil(s, kept, "a newer row stays without a trigger")
 }

@@ -66,7 +66,7 @@ func bytesStay(s *TableTest) {
 		"discard_value": {DiscardedValues: 1}, "discard_row": {DiscardedRows: 1}, "freeze": {RejectedRows: 1},
 	} {
 		s.Query("DELETE FROM "+s.Table, nil)
-		result, err := s.db.Call(s.t, s.In(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}},
+		result, err := s.db.MakeAttempt(s.t, s.WriteInput(row{"schema_contract": contract, "rejected": row{"table": s.Table + "_aside"}},
 			row{"id": 7, "b": beef}, row{"id": 8, "b": "not base64"}))
 		require.NoError(s, err)
 		require.Equal(s, &left, result.Meta.LeftOut, contract)

@@ -27,8 +27,8 @@ func StartAPI(t *testing.T) (*demoapi.Server, string) {
 	return api, url
 }
 
-// Answering is a server whose answers are all made by one function.
-func Answering(t *testing.T, answer http.HandlerFunc) string {
+// AnsweringServer is a server whose answers are all made by one function.
+func AnsweringServer(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
@@ -72,8 +72,8 @@ func (w *RecordingServer) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Received are the requests that have come.
-func (w *RecordingServer) Received() []string {
+// ReceivedRequests are the requests that have come.
+func (w *RecordingServer) ReceivedRequests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string{}, w.seen...)

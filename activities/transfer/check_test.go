@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 		`from: {tool: http, url: "{{ run.id }}/a", format: jsonl}, to: {tool: postgres, auth: pg, table: a, mode: replace, args: {id: "{{ row.a }}"}}`:       "",
 	} {
 		text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: example}\nworkflow:\n- {step: load, tool: transfer, " + fields + "}\n"
-		_, problems := check.Validate(source.NewFile("a.yaml", []byte(text)), activities.Default(), check.Options{})
+		_, problems := check.Validate(source.NewFile("a.yaml", []byte(text)), activities.DefaultCatalogue(), check.Options{})
 		if says == "" {
 			require.Empty(t, problems, fields)
 			continue

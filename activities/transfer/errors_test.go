@@ -67,7 +67,7 @@ func TestRowsInShape(t *testing.T) {
 		"from": map[string]any{"tool": "file", "path": "a.csv", "csv": map[string]any{"delimiter": ";", "encoding": "windows-1252"}},
 		"to":   with(w.table("sqlite"), map[string]any{"rejected": map[string]any{"table": "refused"}}), "batch": 2,
 	}
-	moves := transfer.New(w.res, transfer.Options{Land: w.web.Land, Open: w.files.Open, Targets: w.sql, Reshape: attempt.Reshape})
+	moves := transfer.New(w.res, transfer.Options{Land: w.web.DownloadRows, Open: w.files.OpenRows, Targets: w.sql, Reshape: attempt.ReshapeRows})
 	result, err := moves.Run(t.Context(), interpreter.ToolInput{
 		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: "k", Fields: tooltest.Fields(fields),
 		Shape: &interpreter.RowWork{Only: true, Fields: []interpreter.RowField{
@@ -120,7 +120,7 @@ type counter struct {
 	heap uint64
 }
 
-func (c *counter) Recall(context.Context, interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+func (c *counter) RecallNotes(context.Context, interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	return nil, nil
 }
 
@@ -128,7 +128,7 @@ func (c *counter) Write(_ context.Context, in interpreter.ToolInput) (interprete
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	c.heap = max(c.heap, stats.HeapInuse)
-	c.rows += len(in.Rows())
+	c.rows += len(in.SinkRows())
 	return interpreter.ToolResult{}, nil
 }
 

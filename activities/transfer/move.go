@@ -121,7 +121,7 @@ func (m *move) read(ctx context.Context, begun bool) error {
 func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
 	asked := m.stagingInput(m.to, "")
 	asked.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey}
-	entries, err := m.table.Recall(ctx, asked)
+	entries, err := m.table.RecallNotes(ctx, asked)
 	if err != nil || len(entries) == 0 {
 		return false, err
 	}
@@ -236,7 +236,7 @@ func (m *move) changedError() error {
 // last one.
 func (m *move) writeBatches(ctx context.Context) error {
 	next, skip := batch{}, m.at.Rows
-	for row, err := range m.source.Rows(ctx, m.options, m.tool.res.MaxResponseBytes) {
+	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes) {
 		if err != nil {
 			return err
 		}
@@ -295,7 +295,7 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 				m.at.Written = m.at.Written.Plus(m.givenRows())
 			}
 			m.addNotes(notes)
-			tool.Progressed(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
+			tool.MarkProgress(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
 			return nil
 		}
 	}
@@ -327,7 +327,7 @@ func (m *move) enterBatch(ctx context.Context, in interpreter.ToolInput, next pl
 		return interpreter.ToolResult{}, err
 	}
 	in.OperationKey = fmt.Sprintf("%s:%d", m.in.OperationKey, next.Entry)
-	in.Fingerprint = expression.Hash([]any{next.Source, int(m.at.Rows), int(next.Rows)})
+	in.Fingerprint = expression.ShortDigest([]any{next.Source, int(m.at.Rows), int(next.Rows)})
 	in.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey, Written: next.Entry, Continuation: continuation}
 	in.Page = next.Entry
 	written, err := m.table.Write(ctx, in)
@@ -384,7 +384,7 @@ const mostNotes = 20
 func (m *move) addNotes(notes []string) {
 	for _, note := range notes {
 		if len(m.notes) < mostNotes {
-			m.notes = lists.Add(m.notes, note)
+			m.notes = lists.AddUnique(m.notes, note)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (m *move) queryIdentity() string {
 	for i, value := range m.from.Params {
 		values[i] = value.Data
 	}
-	return expression.Digest("query", expression.Hash([]any{
+	return expression.Digest("query", expression.ShortDigest([]any{
 		m.in.OperationKey, m.from.Tool, m.from.Auth, expression.Text(m.from.Fields[playbook.FieldPath].Data),
 		expression.Text(m.from.Fields[playbook.FieldStatement].Data), values, m.order,
 	}))

@@ -137,7 +137,7 @@ func (w *world) attempt(key string, database *mortal, name string, fields map[st
 // attemptWith is attempt with the parameters of the source's statement.
 func (w *world) attemptWith(key string, database *mortal, name string, fields map[string]any, params []expression.Value) (interpreter.ToolResult, error) {
 	moves := transfer.New(w.res, transfer.Options{
-		Land: w.web.Land, Open: w.files.Open, Targets: map[string]tool.Ledger{name: database}, Queries: w.queries(), Reshape: attempt.Reshape,
+		Land: w.web.DownloadRows, Open: w.files.OpenRows, Targets: map[string]tool.Ledger{name: database}, Queries: w.queries(), Reshape: attempt.ReshapeRows,
 	})
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()

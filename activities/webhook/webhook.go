@@ -137,7 +137,7 @@ func (t *Tool) fillIn(ctx context.Context, in interpreter.ToolInput, fields map[
 	if err != nil {
 		return nil, tool.ConfigErrorf("step %q: the token of its callback cannot be made: %w", in.Step, err)
 	}
-	tool.Conceal(ctx, t.res.Secrets, []string{token})
+	tool.ConcealTexts(ctx, t.res.Secrets, []string{token})
 	members := callback.CallbackMembers(t.options.CallbackURL, token)
 	pairs := make([]string, 0, 2*len(playbook.CallbackMembers))
 	inURL := slices.Clone(pairs)

@@ -141,7 +141,7 @@ func (c *callCase) option(t *testing.T, line string) bool {
 
 // call makes the call of the playbook's first step, as every host does.
 func (c *callCase) call(t *testing.T) *call.Call {
-	book := tables.Decode(t, c.body)
+	book := tables.DecodeBody(t, c.body)
 	step := book.Steps[0]
 	require.Equal(t, step.Loop != nil, c.index != nil, "%s: a loop needs an index", c.name)
 	run := tables.Run
@@ -153,7 +153,7 @@ func (c *callCase) call(t *testing.T) *call.Call {
 		Data: interpreter.Data{Workload: expression.Of(book.Workload), Steps: expression.Of(c.steps)},
 	}
 	carried := call.Snapshot{Index: c.index, Size: c.size, Element: expression.Of(c.element)}
-	return task.Call(book, step, carried, func() float64 { return c.random })
+	return task.BuildCall(book, step, carried, func() float64 { return c.random })
 }
 
 // hostKind is how a fake host treats a call.
@@ -267,7 +267,7 @@ func (h *host) await(call *call.Call, awaited await.AnswerWait, indent string) {
 		return
 	}
 	require.False(h.t, awaited.Until.IsZero(), "silence for ever")
-	require.Equal(h.t, interpreter.ReasonAnswer, awaited.Wait(call.State().Reported).Reason)
+	require.Equal(h.t, interpreter.ReasonAnswer, awaited.DescribeWait(call.State().Reported).Reason)
 	fmt.Fprintf(&h.text, "%s%s silence of %s\n", indent, h.passed(), awaited.Until.Sub(h.now))
 	h.now = awaited.Until
 	_ = call.ApplyAnswer(h.now)
@@ -346,7 +346,7 @@ func (h *host) resume(machine *call.Call, fresh func() *call.Call, sure string, 
 	other := fresh()
 	*other.State() = call.State{}
 	require.NoError(h.t, json.Unmarshal([]byte(sure), other.State()))
-	require.NoError(h.t, other.Resume(note.Continuation))
+	require.NoError(h.t, other.ResumeAfterWrite(note.Continuation))
 	return other
 }
 
@@ -378,7 +378,7 @@ func (h *host) attempt(call *call.Call, input interpreter.ToolInput, indent stri
 	require.Equal(h.t, tables.Run.RunID, input.RunID, "every attempt tells its run")
 	h.sent = append(h.sent, input)
 	h.text.WriteString(indent + h.line(input) + "\n")
-	if request := call.View().Request; call.View().Traits().Awaits && !request.SendsRequest() {
+	if request := call.View().Request; call.View().ToolTraits().Awaits && !request.SendsRequest() {
 		return interpreter.Outcome{}
 	}
 	h.answers("", call, true, indent)

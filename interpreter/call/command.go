@@ -66,10 +66,10 @@ func (r reader) stateRequest(pending watermark.Pending, now time.Time) interpret
 		return interpreter.StateInput{Begins: r.beginsToRead(now)}
 	}
 	if pending.Move != nil {
-		return r.keeps.Move(r.state.Watermark, pending.Move, now)
+		return r.keeps.MoveRequest(r.state.Watermark, pending.Move, now)
 	}
-	about := r.keeps.SourceOf(r.requests.Action(), r.requests.KeyedScope(r.requestMoment()), now)
-	return r.keeps.Claim(pending, r.ledgerKey(), about, now)
+	about := r.keeps.SourceOf(r.requests.ResolvedAction(), r.requests.KeyedScope(r.requestMoment()), now)
+	return r.keeps.ClaimRequest(pending, r.ledgerKey(), about, now)
 }
 
 // sinkCall builds the call of the sink that is due. It has the scope of the policy's when and then; once the call
@@ -123,7 +123,7 @@ func newSink(config Config, of *playbook.Sink, writes request.SinkWrite) *Call {
 
 // toolOf returns the name of the sink's tool; "" if it cannot be rendered.
 func (c *Config) toolOf(sink *playbook.Sink) string {
-	action := c.Book.Resolve(sink.Action)
+	action := c.Book.ResolveAction(sink.Action)
 	if name, literal := action.ToolName(); literal || action.Tool == nil {
 		return name
 	}
@@ -138,7 +138,7 @@ func (c *Config) toolOf(sink *playbook.Sink) string {
 // iterations.
 func NewLoopSink(config Config, of *playbook.Sink, aggregate any) *Call {
 	writes := request.SinkWrite{Page: 1, Result: aggregate, EveryRound: true}
-	if config.Limits.Stages(config.Book, config.Step, of) {
+	if config.Limits.StagesRows(config.Book, config.Step, of) {
 		writes.Staging = &interpreter.Staging{ID: sink.LoopStaging(config.Run, config.Step, config.Visit, of)}
 	}
 	return newSink(config, of, writes)

@@ -18,7 +18,7 @@ import (
 // sinkConnections returns the connections named by the sinks of the call, if they are known before its first
 // attempt.
 func (c *Config) sinkConnections(now time.Time) []interpreter.SinkConnection {
-	return c.connectionsOf(c.All(), now)
+	return c.connectionsOf(c.AllSinks(), now)
 }
 
 // connectionsOf returns the connections that sinks name. Connections that cannot be rendered are omitted; the write
@@ -26,7 +26,7 @@ func (c *Config) sinkConnections(now time.Time) []interpreter.SinkConnection {
 func (c *Config) connectionsOf(sinks []*playbook.Sink, now time.Time) (all []interpreter.SinkConnection) {
 	budget := expression.DecisionBudget(now)
 	for _, sink := range sinks {
-		action := c.Book.Resolve(sink.Action)
+		action := c.Book.ResolveAction(sink.Action)
 		if !c.Step.FixedAuth(action) {
 			continue
 		}
@@ -52,7 +52,7 @@ func (c *Config) LateConnections(now time.Time) []interpreter.SinkConnection {
 	return c.connectionsOf(c.After, now)
 }
 
-func (c *Config) inWorkflow() bool { return c.Book.Resolve(c.Action).Traits().InWorkflow }
+func (c *Config) inWorkflow() bool { return c.Book.ResolveAction(c.Action).ToolTraits().InWorkflow }
 
 // StartConnections returns the connections of sinks that every successful run of a playbook needs, if they are
 // known when it begins. files are the playbooks that travel with the run.
@@ -81,20 +81,20 @@ type childRun struct {
 // searchRun returns the connections of one run; depth is the number of its parents.
 func (s *connectionSearch) searchRun(book *playbook.Playbook, workload map[string]any, depth int) (all []interpreter.SinkConnection) {
 	data := interpreter.Data{
-		Workload: expression.Of(expression.Merge(book.Workload, workload)),
+		Workload: expression.Of(expression.MergeMaps(book.Workload, workload)),
 		Vars:     expression.Of(map[string]any{}), Steps: expression.Of(map[string]any{}),
 	}
 	for _, step := range certainSteps(book) {
 		if step.Action == nil {
 			continue
 		}
-		config := Task{Data: data}.Call(book, step, Snapshot{}, nil).config
-		sinks := config.All()
-		if step.Loop != nil || config.inWorkflow() || config.Book.Resolve(step.Action).Tool.Template != nil {
+		config := Task{Data: data}.BuildCall(book, step, Snapshot{}, nil).config
+		sinks := config.AllSinks()
+		if step.Loop != nil || config.inWorkflow() || config.Book.ResolveAction(step.Action).Tool.Template != nil {
 			sinks = config.After // sinks of policies and iterations may have nothing to write
 		}
 		known := lists.Filter(sinks, func(sink *playbook.Sink) bool {
-			auth := book.Resolve(sink.Action).Auth
+			auth := book.ResolveAction(sink.Action).Auth
 			return auth != nil && config.runOnly(auth) == ""
 		})
 		all = append(all, config.connectionsOf(known, s.now)...)
@@ -107,8 +107,8 @@ func (s *connectionSearch) searchRun(book *playbook.Playbook, workload map[strin
 
 // searchChild returns the connections of the run that a call starts, if the failure of that run fails the step.
 func (s *connectionSearch) searchChild(c Config, depth int) []interpreter.SinkConnection {
-	action := c.Book.Resolve(c.Action)
-	if !action.Traits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {
+	action := c.Book.ResolveAction(c.Action)
+	if !action.ToolTraits().Plays || c.Step.Loop != nil || len(c.Policies) > 0 || action.Field(playbook.FieldWait) != nil {
 		return nil
 	}
 	given := map[string]any{}
@@ -147,7 +147,7 @@ func (c *Config) childPlaybook(action *playbook.Action, files map[string]string)
 	if err != nil || files[file] == "" {
 		return nil
 	}
-	book, err := interpreter.Load(file, files[file])
+	book, err := interpreter.LoadPlaybook(file, files[file])
 	if err != nil {
 		return nil
 	}

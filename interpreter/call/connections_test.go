@@ -136,7 +136,7 @@ func TestStartConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			book := tables.Decode(t, "workload: {db: ours}\nworkbook: [{name: load, tool: http, url: http://x}]\nworkflow: [\n  "+withSinks(c.book)+"\n]\n")
+			book := tables.DecodeBody(t, "workload: {db: ours}\nworkbook: [{name: load, tool: http, url: http://x}]\nworkflow: [\n  "+withSinks(c.book)+"\n]\n")
 			workload := map[string]any{}
 			if c.workload != "" {
 				workload = tables.Value(t, c.workload).(map[string]any)

@@ -64,9 +64,9 @@ func TestPrint(t *testing.T) {
 		task := call.Task{Name: "test.yaml", Source: source, Run: run, Step: step, Visit: 1, Data: interpreter.Data{
 			Workload: expression.Of(map[string]any{"n": n}),
 		}}
-		book, found, err := task.Load()
+		book, found, err := task.LoadStep()
 		require.NoError(t, err)
-		return task.Call(book, found, call.Snapshot{}, nil).Config().RequestDigest(at)
+		return task.BuildCall(book, found, call.Snapshot{}, nil).Config().RequestDigest(at)
 	}
 	first := print(printed, "fetch", interpreter.RunInfo{RunID: "a"}, 1, at)
 	require.NotEmpty(t, first)
@@ -104,7 +104,7 @@ func TestReadsOnly(t *testing.T) {
 		`{step: a, tool: playbook, workflow: [{step: b, tool: approval, message: "go?"}]}`:      false,
 		`{step: a, tool: playbook, name: other}`:                                                false,
 	} {
-		book, err := interpreter.Load("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nworkload: {m: GET}\nworkflow:\n  - "+steps+"\n")
+		book, err := interpreter.LoadPlaybook("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nworkload: {m: GET}\nworkflow:\n  - "+steps+"\n")
 		require.NoError(t, err, steps)
 		require.Equal(t, want, call.IsReadOnly(book, book.Steps[0]), steps)
 	}

@@ -157,7 +157,7 @@ func (c *Call) readWait(d ruling) {
 func (c *Call) afterFailure(d ruling) {
 	switch d.Ruling {
 	case retry.RulingRepeats:
-		if c.config.Policies.Then(d.Policy).Restart {
+		if c.config.Policies.ThenOf(d.Policy).Restart {
 			c.restartCall(d)
 			return
 		}
@@ -199,7 +199,7 @@ func (c *Call) afterFailure(d ruling) {
 // afterSuccess collects the page, schedules its sink, and continues with the next request or the end.
 func (c *Call) afterSuccess(d ruling) {
 	c.state.Pages.RecordMatches(d.Matched...)
-	then := c.config.Policies.Then(d.Policy)
+	then := c.config.Policies.ThenOf(d.Policy)
 	switch {
 	case d.Repeats() && then.NextCall == nil:
 		c.state.requestAgain(c.newReader().newResults().waitOf(d.Decision)) // a poll's pages are not collected
@@ -262,7 +262,7 @@ func (r reader) pageTodo(d ruling) []Todo {
 
 // fetchNextPage schedules the request of the next page. A request that repeats an earlier one ends the call.
 func (c *Call) fetchNextPage(d ruling) {
-	page, then := c.newReader().pageTodo(d), c.config.Policies.Then(d.Policy)
+	page, then := c.newReader().pageTodo(d), c.config.Policies.ThenOf(d.Policy)
 	next, repeats, err := c.requests.NextRequest(&c.state.Requests, c.newReader().requestMoment(), then, c.newReader().policyScope(), d.budget, d.now)
 	switch {
 	case err != nil:
@@ -283,15 +283,15 @@ func (c *Call) fetchNextPage(d ruling) {
 func (c *Call) restartCall(d ruling) {
 	before, wait := c.state, c.newReader().newResults().waitOf(d.Decision)
 	before.Counters.ResetForRestart(c.config.Policies)
-	full := c.config.Policies.Then(d.Policy).RestartFull
+	full := c.config.Policies.ThenOf(d.Policy).RestartFull
 	c.state = State{
 		StartedAt: before.StartedAt, Attempts: before.Attempts, Restarts: before.Restarts + 1, Lost: before.Lost,
 		Counters: before.Counters, Written: before.Written, Noted: before.Noted, Ledger: before.Ledger,
 		Warnings: before.Warnings, Answers: await.Answers{Reported: before.Reported},
-		Requests:  before.Requests.Restarted(),
-		Pages:     before.Pages.Restarted(),
+		Requests:  before.Requests.AfterRestart(),
+		Pages:     before.Pages.AfterRestart(),
 		Last:      lastAttempt{Meta: before.Last.Meta, Error: before.Last.Error, Policy: before.Last.Policy},
-		Watermark: before.Watermark.Restarted(c.config.incrementalSection(), full), LeftOut: before.LeftOut, Rows: before.Rows,
+		Watermark: before.Watermark.AfterRestart(c.config.incrementalSection(), full), LeftOut: before.LeftOut, Rows: before.Rows,
 	}
 	if c.beginRequest(d.now); c.state.nextTodo().Attempt != nil {
 		c.state.requestAgain(wait)

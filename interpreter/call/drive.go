@@ -46,11 +46,11 @@ func (v View) NewChunk(now time.Time) Chunk {
 // AtMost sets an additional bound on the pages; 0 for none.
 func (k *Chunk) AtMost(pages int) { k.most = pages }
 
-// Add adds the size of a page, in bytes.
-func (k *Chunk) Add(bytes int) { k.bytes += bytes }
+// AddPageSize adds the size of a page, in bytes.
+func (k *Chunk) AddPageSize(bytes int) { k.bytes += bytes }
 
-// Full reports whether the remaining pages of the call should be left to another activity.
-func (k *Chunk) Full(v View, now time.Time) bool {
+// IsFull reports whether the remaining pages of the call should be left to another activity.
+func (k *Chunk) IsFull(v View, now time.Time) bool {
 	pages := v.state.Successes
 	if v.state.Restarts == k.restarts {
 		pages -= k.pages
@@ -59,10 +59,10 @@ func (k *Chunk) Full(v View, now time.Time) bool {
 	return k.most > 0 && pages >= k.most || pages >= v.config.pagesWithin(took, v.state.Last.Policy) || k.bytes >= maxBytesPerActivity || took >= maxTimePerActivity
 }
 
-// Detachable reports whether an activity can fetch pages without the data collected before. It cannot if an
+// CanDetachPages reports whether an activity can fetch pages without the data collected before. It cannot if an
 // expression reads that data, or if pages are merged into it.
-func (v View) Detachable() bool {
-	if v.config.collectingOf().UsesStrategy(playbook.Merge) || v.Traits().InWorkflow {
+func (v View) CanDetachPages() bool {
+	if v.config.collectingOf().UsesStrategy(playbook.Merge) || v.ToolTraits().InWorkflow {
 		return false
 	}
 	return !slices.ContainsFunc(v.config.Book.CallNodes(v.config.Step), request.UsesAny(v.config.Step.CollectedNames()...))
@@ -80,7 +80,7 @@ func (v View) SinkDue() bool {
 // FetchesPage reports whether the call is about to fetch another page without a wait, so that an activity may fetch
 // several. The sink of the page before, unless it has begun, and the move of the state may come first.
 func (v View) FetchesPage() bool {
-	if v.config.Sink != nil || v.state.Successes == 0 || v.config.Policies.Then(v.state.Last.Policy).PagesPerActivity == 1 {
+	if v.config.Sink != nil || v.state.Successes == 0 || v.config.Policies.ThenOf(v.state.Last.Policy).PagesPerActivity == 1 {
 		return false
 	}
 	behind := v.state.Todo
@@ -150,5 +150,5 @@ func (c *Config) pagesWithin(took time.Duration, policy int) int {
 	if took < quickActivity {
 		byDefault = MostPagesPerActivity
 	}
-	return cmp.Or(c.Policies.Then(policy).PagesPerActivity, byDefault)
+	return cmp.Or(c.Policies.ThenOf(policy).PagesPerActivity, byDefault)
 }

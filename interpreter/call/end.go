@@ -105,7 +105,7 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 	}
 	move, err := r.keeps.EndMove(own, end)
 	if err == nil && move != nil && r.keeps.DefersMove(end) {
-		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.Moves(move)}
+		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.AsMoves(move)}
 		move = nil
 	}
 	return moveTodo(move), err
@@ -116,7 +116,7 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 	said := settlement.SkipText()
 	failure := interpreter.ErrorObject{Kind: interpreter.KindExplicit, Class: interpreter.ClassFinal, Message: c.config.CallPlace() + ": " + said, Attempt: c.state.Attempts, Page: c.state.currentPage(&c.config)}
-	if last := c.state.Failure(); last != nil {
+	if last := c.state.LastFailure(); last != nil {
 		failure = *last
 		failure.Message += " (" + said + ")"
 	}

@@ -65,7 +65,7 @@ func LogFields(step string, visit int, index *int, sink string, page, attempt in
 
 // bodyText returns the logged part of an error's body: the end of a traceback, the beginning of anything else.
 func bodyText(body any) string {
-	trace, isTrace := expression.Member(body, "traceback").(string)
+	trace, isTrace := expression.MapMember(body, "traceback").(string)
 	if !isTrace {
 		text := []rune(expression.Text(body))
 		return string(text[:min(len(text), loggedBody)])

@@ -30,11 +30,11 @@ const keysBook = `workflow:
 func keyedCall(t *testing.T, visit, round int) *call.Call {
 	t.Helper()
 
-	book := tables.Decode(t, keysBook)
+	book := tables.DecodeBody(t, keysBook)
 	of := tables.Run
 	of.Round = round
 	task := call.Task{Run: of, Visit: visit}
-	return task.Call(book, book.Steps[0], call.Snapshot{}, func() float64 { return 0 })
+	return task.BuildCall(book, book.Steps[0], call.Snapshot{}, func() float64 { return 0 })
 }
 
 // attempts makes attempts that end in a way each, and gives the keys of those and of
@@ -117,7 +117,7 @@ func TestKeysOfSinks(t *testing.T) {
 		require.Equal(t, call.DoSink, command.Kind)
 
 		if everyRound {
-			command.Sink = call.NewLoopSink(*machine.Config(), machine.Config().All()[0], nil)
+			command.Sink = call.NewLoopSink(*machine.Config(), machine.Config().AllSinks()[0], nil)
 		}
 		return command.Sink.Next(tables.Started).Input.OperationKey
 	}
@@ -131,12 +131,12 @@ func TestKeysOfSinks(t *testing.T) {
 func TestKeysOfIterations(t *testing.T) {
 	t.Parallel()
 
-	book := tables.Decode(t, "workflow:\n  - {step: send, tool: http, url: http://x, loop: {collection: [1, 2]}}\n")
+	book := tables.DecodeBody(t, "workflow:\n  - {step: send, tool: http, url: http://x, loop: {collection: [1, 2]}}\n")
 
 	var keys []string
 	for index := range 2 {
 		task := call.Task{Run: tables.Run, Visit: 1}
-		call := task.Call(book, book.Steps[0], call.Snapshot{Index: &index, Size: 2, Element: expression.Of(1)}, func() float64 { return 0 })
+		call := task.BuildCall(book, book.Steps[0], call.Snapshot{Index: &index, Size: 2, Element: expression.Of(1)}, func() float64 { return 0 })
 		keys = append(keys, call.Next(tables.Started.Add(time.Hour)).Input.OperationKey)
 	}
 

@@ -35,7 +35,7 @@ type Mark struct{ restarts, collected, seen int }
 
 // CurrentMark returns the current point of the call.
 func (v View) CurrentMark() Mark {
-	return Mark{restarts: v.state.Restarts, collected: v.state.Pages.Count(), seen: len(v.state.Seen)}
+	return Mark{restarts: v.state.Restarts, collected: v.state.Pages.CountElements(), seen: len(v.state.Seen)}
 }
 
 // LedgerEntry builds the ledger entry of the due write: how the call continues once the sink has written. since is
@@ -73,8 +73,8 @@ func (c *Call) SetNoted(noted LedgerUse) { c.state.Noted = max(c.state.Noted, no
 // MarkRecalled records that the ledgers' entries of the call have been read.
 func (c *Call) MarkRecalled() { c.state.Recalls = false }
 
-// Resume restores the state of the call right after a write, from the continuation in the write's ledger entry.
-func (c *Call) Resume(noted []byte) error {
+// ResumeAfterWrite restores the state of the call right after a write, from the continuation in the write's ledger entry.
+func (c *Call) ResumeAfterWrite(noted []byte) error {
 	var next continuation
 	if err := next.unpackState(noted); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (r reader) ledgerKey() string { return cmp.Or(r.state.Ledger, r.config.Ledg
 // whose target does not depend on results of attempts.
 func (v View) LedgerQueries(now time.Time) []interpreter.ToolInput {
 	var inputs []interpreter.ToolInput
-	for _, sink := range v.config.All() {
-		if input, fixed := v.config.Target(sink, now); fixed {
+	for _, sink := range v.config.AllSinks() {
+		if input, fixed := v.config.SinkTarget(sink, now); fixed {
 			input.Note = &interpreter.LedgerEntry{Call: v.ledgerKey(), Written: v.state.Written}
 			inputs = append(inputs, input)
 		}
@@ -113,5 +113,5 @@ func (v View) LedgerQueries(now time.Time) []interpreter.ToolInput {
 // rendered without an error.
 func (v View) HasFixedTarget() bool {
 	due := v.config.SinkOf(v.state.nextTodo().Sink.Choice)
-	return v.config.Step.FixedPlace(v.config.Book.Resolve(due.Action))
+	return v.config.Step.FixedPlace(v.config.Book.ResolveAction(due.Action))
 }

@@ -22,9 +22,9 @@ func TestNoteThatLeadsNowhere(t *testing.T) {
 	} {
 		noted, err := call.Packed(text)
 		require.NoError(t, err)
-		require.ErrorContains(t, paged.Resume(noted), says)
+		require.ErrorContains(t, paged.ResumeAfterWrite(noted), says)
 	}
-	require.ErrorContains(t, paged.Resume([]byte(`[]`)), "decode how the call continues")
-	require.ErrorContains(t, paged.Resume(nil), "decode how the call continues")
+	require.ErrorContains(t, paged.ResumeAfterWrite([]byte(`[]`)), "decode how the call continues")
+	require.ErrorContains(t, paged.ResumeAfterWrite(nil), "decode how the call continues")
 	require.Equal(t, before, *paged.State())
 }

@@ -18,7 +18,7 @@ import (
 // stopped in order, nothing is counted.
 func TestRequestsCountTheirLostWorkers(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `
+	book := tables.DecodeBody(t, `
 workflow:
   - step: a
     tool: http

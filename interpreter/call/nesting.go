@@ -52,8 +52,8 @@ type Callee struct {
 	Wait bool
 }
 
-// Callee determines the playbook that an attempt runs. Errors are final.
-func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Callee, *interpreter.ErrorObject) {
+// FindCallee determines the playbook that an attempt runs. Errors are final.
+func (c *Config) FindCallee(in interpreter.ToolInput, files map[string]string) (Callee, *interpreter.ErrorObject) {
 	callee := Callee{Workload: in.Fields[playbook.FieldWorkload], Wait: true}
 	if err := MapOrNil(playbook.FieldWorkload, callee.Workload); err != nil {
 		return callee, c.uncallableError("%v", err)
@@ -72,11 +72,11 @@ func (c *Config) Callee(in interpreter.ToolInput, files map[string]string) (Call
 		}
 		callee.Partition = text
 	}
-	if inner := c.Book.Resolve(c.Action).Inline; inner != nil {
-		callee.Name, callee.Source = c.Book.File.Name+"#"+cmp.Or(c.Book.Resolve(c.Action).Name, c.Step.Name), inner.Source()
+	if inner := c.Book.ResolveAction(c.Action).Inline; inner != nil {
+		callee.Name, callee.Source = c.Book.File.Name+"#"+cmp.Or(c.Book.ResolveAction(c.Action).Name, c.Step.Name), inner.SourceText()
 		return callee, nil
 	}
-	file, err := c.Book.CalledFile(c.Book.Resolve(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
+	file, err := c.Book.CalledFile(c.Book.ResolveAction(c.Action), expression.Text(in.Fields[playbook.FieldName].Data))
 	if err != nil {
 		return callee, c.uncallableError("%v", err)
 	}

@@ -13,7 +13,7 @@ import (
 // News is an event of a run that its notices report. Child runs also send it to their parents, so it is kept in
 // workflow history.
 type News struct {
-	Event string    `json:"event"` // one of playbook.Events; "" for a step that ended
+	Event string    `json:"event"` // one of playbook.NoticeEvents; "" for a step that ended
 	At    time.Time `json:"at"`
 	// Step, Visit and Index locate the event; "", 0 and nil for the whole run.
 	Step  string `json:"step,omitempty"`

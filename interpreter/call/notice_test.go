@@ -17,7 +17,7 @@ import (
 // nothing of what answers and results hold; its expressions see all of it.
 func TestWhatNoticesSay(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `
+	book := tables.DecodeBody(t, `
 notify:
   - {on: failed, url: http://team}
   - {on: failed, url: http://team, body: "{{ event.step }} {{ event.visit }} {{ event.reason }} {{ event.at }} {{ event.error.body.why }} {{ status }}"}

@@ -16,20 +16,20 @@ func (c *Call) awaitAnswer(outcome interpreter.Outcome, now time.Time) {
 	c.state.Last.Meta = outcome.Meta
 	limit := c.requests.AnswerLimit(c.state.StartedAt)
 	c.state.recordAwaited(await.NewAnswerWait(now, limit))
-	address := c.View().Address()
+	address := c.View().AttemptAddress()
 	c.showObservation(Observation{Attempt: address.Attempt, Awaits: &address, Limit: limit})
 }
 
 // peopleQuestion returns the question of the current attempt; nil if its tool is not approval.
 func (r reader) peopleQuestion() *await.Question {
-	if !r.requests.Traits(r.state.StartedAt).AsksPeople {
+	if !r.requests.ToolTraits(r.state.StartedAt).AsksPeople {
 		return nil
 	}
-	return await.NewQuestion(r.config.Step.Name, r.requests.Action(), &r.state.Request)
+	return await.NewQuestion(r.config.Step.Name, r.requests.ResolvedAction(), &r.state.Request)
 }
 
-// Address returns the address of the current attempt, or of the one that is due, to which answers must refer.
-func (v View) Address() interpreter.AnswerTo {
+// AttemptAddress returns the address of the current attempt, or of the one that is due, to which answers must refer.
+func (v View) AttemptAddress() interpreter.AnswerTo {
 	return interpreter.AnswerTo{
 		Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Attempt: v.state.Attempts + 1,
 		Key: v.requests.AttemptKey(v.requestMoment()),
@@ -39,7 +39,7 @@ func (v View) Address() interpreter.AnswerTo {
 // IsAddressed reports whether an answer is for the current attempt of the call. sent is true while the attempt is
 // being sent and nobody awaits it yet.
 func (v View) IsAddressed(to interpreter.AnswerTo, sent bool) bool {
-	return (v.state.nextTodo().Await != nil || sent) && to.Matches(v.Address())
+	return (v.state.nextTodo().Await != nil || sent) && to.Matches(v.AttemptAddress())
 }
 
 // CheckAnswer returns why an answer to the current attempt is refused; nil accepts it.
@@ -47,7 +47,7 @@ func (v View) CheckAnswer(answer interpreter.Answer) error {
 	if v.state.Answer != nil {
 		return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", v.state.Attempts+1, v.config.Name())}
 	}
-	return await.Check(answer, v.config.Step.Name, v.peopleQuestion(), v.config.Limits)
+	return await.CheckAnswer(answer, v.config.Step.Name, v.peopleQuestion(), v.config.Limits)
 }
 
 // AcceptAnswer stores an answer that CheckAnswer accepts. ApplyAnswer applies it.
@@ -63,7 +63,7 @@ func (c *Call) AcceptAnswer(answer interpreter.Answer, now time.Time) interprete
 // ApplyAnswer decides what follows from the stored answer, or from its absence once the deadline has passed. It
 // returns the failure of the attempt, nil for none.
 func (c *Call) ApplyAnswer(now time.Time) *interpreter.ErrorObject {
-	outcome := c.state.Answers.Outcome(c.config.Step.Name, c.newReader().peopleQuestion(), c.state.nextTodo().Await, now)
+	outcome := c.state.Answers.ConsumeAnswer(c.config.Step.Name, c.newReader().peopleQuestion(), c.state.nextTodo().Await, now)
 	outcome.Meta = c.state.Last.Meta
 	c.state.dropHead()
 	c.decideAttempt(outcome, now)
@@ -76,9 +76,9 @@ func (v View) CancelRequest(now time.Time) (interpreter.ToolInput, bool) {
 	return v.requests.CancelInput(&v.state.Requests, v.requestMoment(), now)
 }
 
-// Approval returns the approval that the current attempt requests and the option with which it would end now; nil
+// PendingApproval returns the approval that the current attempt requests and the option with which it would end now; nil
 // and "" if it requests none.
-func (v View) Approval() (approval *playbook.Approval, choice string) {
+func (v View) PendingApproval() (approval *playbook.Approval, choice string) {
 	question := v.peopleQuestion()
-	return question.Approval(), v.state.Answers.Choice(question)
+	return question.ParseApproval(), v.state.Answers.ChosenOption(question)
 }

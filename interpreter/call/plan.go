@@ -35,7 +35,7 @@ type SinkTarget struct {
 // SinkTargets returns the targets of all sinks that the call may write to. For a loop as a whole this includes the
 // sinks of its iterations.
 func (c *Config) SinkTargets(now time.Time) []SinkTarget {
-	sinks := c.All()
+	sinks := c.AllSinks()
 	if loop := c.Step.Loop; loop != nil && c.Index == nil {
 		sinks = append(sinks, loop.Sinks...)
 	}
@@ -43,7 +43,7 @@ func (c *Config) SinkTargets(now time.Time) []SinkTarget {
 }
 
 func (c *Config) sinkTarget(sink *playbook.Sink, now time.Time) SinkTarget {
-	action := c.Book.Resolve(sink.Action)
+	action := c.Book.ResolveAction(sink.Action)
 	target := SinkTarget{Sink: sink, Action: action, Input: interpreter.ToolInput{Place: sink.Place}}
 	target.Input.Tool, _ = action.ToolName()
 	nodes := placeNodes(action)
@@ -53,7 +53,7 @@ func (c *Config) sinkTarget(sink *playbook.Sink, now time.Time) SinkTarget {
 	if target.Unknown = c.runOnly(nodes...); target.Unknown != "" {
 		return target
 	}
-	input, fixed := c.Source.Target(sink, now)
+	input, fixed := c.Source.SinkTarget(sink, now)
 	if !fixed {
 		target.Unknown = "what the step reads decides"
 		return target
@@ -72,7 +72,7 @@ func placeNodes(action *playbook.Action) []*playbook.Node {
 // RequestUnknown says why `starter plan` cannot show the first request of the call, such as "the result of step x decides"; "" if it
 // can.
 func (c *Config) RequestUnknown() string {
-	action := c.Book.Resolve(c.Action)
+	action := c.Book.ResolveAction(c.Action)
 	nodes := placeNodes(action)
 	if action.Args != nil {
 		nodes = append(nodes, action.Args)
@@ -102,7 +102,7 @@ func (c *Config) runOnly(nodes ...*playbook.Node) string {
 				return fmt.Sprintf("the result of step %s decides", stepOf(ref))
 			case name == "vars":
 				return "vars decide, which steps set"
-			case name == "args" && c.Args == nil && c.Book.Resolve(c.Action).Args == nil:
+			case name == "args" && c.Args == nil && c.Book.ResolveAction(c.Action).Args == nil:
 				return "the route to the step decides"
 			case name == "partition" && c.Run.Partition == nil:
 				return "the partition of the run decides"

@@ -20,13 +20,13 @@ func (c *Config) RequestDigest(at time.Time) string {
 	if first.Result() != nil {
 		return ""
 	}
-	return request.Digest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.Book, c.Step))
+	return request.KeyDigest(hex.EncodeToString(first.state.Seen), first.state.Request.Auth, stepText(c.Book, c.Step))
 }
 
 // LoopDigest returns the digest of what a loop as a whole requests.
 func (t Task) LoopDigest(book *playbook.Playbook, step *playbook.Step, elements []expression.Value) string {
 	all := lists.Map(elements, func(element expression.Value) any { return element.Data })
-	return request.Digest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
+	return request.KeyDigest(t.Args.Data, t.Data.Workload.Data, t.Data.Vars.Data, t.Data.Steps.Data, all, stepText(book, step))
 }
 
 // stepText returns the lines of a step in its playbook, without comments and empty lines.
@@ -62,7 +62,7 @@ func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, "
 
 // IterationDigest returns the CallDigest of an iteration of the task's loop.
 func (t Task) IterationDigest(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, at time.Time) string {
-	return t.CallDigest(t.Call(book, step, snapshot, func() float64 { return 0 }), at)
+	return t.CallDigest(t.BuildCall(book, step, snapshot, func() float64 { return 0 }), at)
 }
 
 // CallDigest returns the digest of what a call of the task requests, including the playbooks that it may run.
@@ -80,5 +80,5 @@ func FilesDigest(files map[string]string) string {
 	for _, name := range playbook.SortedKeys(files) {
 		parts = append(parts, name, files[name])
 	}
-	return expression.Hash(parts...)
+	return expression.ShortDigest(parts...)
 }

@@ -66,7 +66,7 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 		s.Excluded += n
 	}
 	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.CountMissing(page, kept) }
-	contribution, err := s.Pages.Add(config.collectingOf(), d.Decision, s.Last.Data, rows.pageExtraction())
+	contribution, err := s.Pages.CollectPage(config.collectingOf(), d.Decision, s.Last.Data, rows.pageExtraction())
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.CallPlace(), err)
 	}
@@ -88,7 +88,7 @@ func (s *State) countRead(config *Config, page any) {
 	}
 	rows, isList := page.([]any)
 	read := int64(len(rows))
-	if !isList && page != nil && len(config.All()) > 0 {
+	if !isList && page != nil && len(config.AllSinks()) > 0 {
 		read = 1
 	}
 	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).CountedOrNil()

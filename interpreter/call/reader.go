@@ -23,7 +23,7 @@ func (r reader) requestMoment() request.Moment {
 	s := r.state
 	moment := request.Moment{StartedAt: s.StartedAt, Page: r.state.currentPage(r.config), Attempts: s.Attempts, Lost: s.Lost, Restarts: s.Restarts}
 	if r.keeps != nil {
-		moment.Claim, moment.Incremental = s.Watermark.Claim(s.Restarts), r.keeps.ExprValue(s.Watermark)
+		moment.Claim, moment.Incremental = s.Watermark.ClaimKey(s.Restarts), r.keeps.ExprValue(s.Watermark)
 	}
 	return moment
 }

@@ -24,11 +24,11 @@ func IsReadOnly(book *playbook.Playbook, step *playbook.Step) bool {
 	if hasSinks(step) {
 		return false
 	}
-	action := book.Resolve(step.Action)
+	action := book.ResolveAction(step.Action)
 	if inner := action.Inline; inner != nil {
 		return !slices.ContainsFunc(inner.Steps, func(step *playbook.Step) bool { return !IsReadOnly(inner, step) })
 	}
-	if !action.Traits().Requests {
+	if !action.ToolTraits().Requests {
 		return false
 	}
 	method := action.Field(playbook.FieldMethod)

@@ -53,7 +53,7 @@ func (s *State) restoreBefore(before beforeAnswer) {
 // rewordFailure replaces the message, class and type of a failure that ends the call by those of the policy that
 // matched it. A failure that a policy made of a response already has them.
 func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d ruling) error {
-	then := c.config.Policies.Then(d.Policy)
+	then := c.config.Policies.ThenOf(d.Policy)
 	if then.Fail == nil || c.refused != nil || d.Ruling != retry.RulingStands {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (c *Call) rewordFailure(failure *interpreter.ErrorObject, d ruling) error {
 // answerFailure builds the failure that a policy makes of a response; scope is that of its then. message is used if
 // the policy has none.
 func (c *Config) answerFailure(d ruling, scope *interpreter.Scope, answer interpreter.Outcome, message string) (*interpreter.ErrorObject, error) {
-	then := c.Policies.Then(d.Policy)
+	then := c.Policies.ThenOf(d.Policy)
 	texts := map[*playbook.Node]string{}
 	for _, node := range []*playbook.Node{then.Fail, then.Type} {
 		if node == nil {
@@ -89,8 +89,8 @@ func (c *Config) answerFailure(d ruling, scope *interpreter.Scope, answer interp
 		}
 	}
 	failure := &interpreter.ErrorObject{
-		Kind: interpreter.KindResponse, Class: interpreter.ClassFinal, Message: source.Cut(texts[then.Fail], maxFailMessage),
-		Type: source.Cut(texts[then.Type], maxFailType), RetryAfter: answer.Meta.RetryAfter,
+		Kind: interpreter.KindResponse, Class: interpreter.ClassFinal, Message: source.CutText(texts[then.Fail], maxFailMessage),
+		Type: source.CutText(texts[then.Type], maxFailType), RetryAfter: answer.Meta.RetryAfter,
 		Headers: withoutCredentials(answer.Meta.Headers), Body: c.answerBody(answer), Answer: &answer.Meta,
 	}
 	if then.Class != "" {

@@ -51,7 +51,7 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 // markTruncated marks a success as partial because a policy's limit stopped it before it had all pages, unless the
 // policy accepts that.
 func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
-	then := r.config.Policies.Then(d.Spent)
+	then := r.config.Policies.ThenOf(d.Spent)
 	accepted := then.OnExhausted == playbook.ExhaustedSucceed
 	if accepted && d.Ruling == retry.RulingTruncates && then.NextCall != nil {
 		return
@@ -102,13 +102,13 @@ func (r results) successData(d ruling) (any, error) {
 	if r.state.Last.Error != nil && r.state.Collector != 0 {
 		return r.state.Collected.Data, nil
 	}
-	if result := r.config.Policies.Then(d.Policy).Result; result != nil {
+	if result := r.config.Policies.ThenOf(d.Policy).Result; result != nil {
 		return result.Render(r.scope(), d.budget)
 	}
 	if d.Ruling == retry.RulingIgnores {
 		return nil, nil
 	}
-	if data, collects := r.state.Pages.Result(r.config.collectingOf()); collects {
+	if data, collects := r.state.Pages.CollectedResult(r.config.collectingOf()); collects {
 		return data, nil
 	}
 	return r.lastPage(d)
@@ -132,7 +132,7 @@ func (r results) completeFailure(failure *interpreter.ErrorObject) *interpreter.
 func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 	const shown = 200
 	answer := r.config.shownAnswer(r.state.Last.Data)
-	last := source.Cut(expression.Text(answer.Data), shown)
+	last := source.CutText(expression.Text(answer.Data), shown)
 	failure := r.completeFailure(&interpreter.ErrorObject{
 		Kind: interpreter.KindExhausted, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf("%s: policy %d%s matched %d of %d times after %d attempts (%s); last response: %s",
@@ -145,7 +145,7 @@ func (r results) pollFailure(decision retry.Decision) *interpreter.ErrorObject {
 // repeatedResult returns the result of a call whose pages repeat: a failure, unless the policy treats that as the
 // last page.
 func (r results) repeatedResult(d ruling, format string, args ...any) *interpreter.CallResult {
-	if r.config.Policies.Then(d.Policy).EndOnRepeat {
+	if r.config.Policies.ThenOf(d.Policy).EndOnRepeat {
 		return r.successResult(d)
 	}
 	failure := r.completeFailure(&interpreter.ErrorObject{
@@ -162,7 +162,7 @@ func (r results) waitOf(decision retry.Decision) *interpreter.Wait {
 		return nil
 	}
 	wait := interpreter.PhrasedWait(r.config.Name(), decision.Delay, decision.Reason, r.waitPhrase(decision))
-	if r.config.Policies.Then(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
+	if r.config.Policies.ThenOf(decision.Policy).Restart || decision.Reason == interpreter.ReasonFailure || decision.Reason == interpreter.ReasonPoll {
 		wait.Most = decision.Limit
 	}
 	return wait
@@ -175,7 +175,7 @@ func (r results) waitPhrase(decision retry.Decision) interpreter.WaitPhrase {
 	after := func(why, what string, numbers ...any) interpreter.WaitPhrase {
 		return interpreter.WaitPhrase{What: fmt.Sprintf(what, numbers...), Why: why + ": " + r.state.Last.Error.ShortText()}
 	}
-	if r.config.Policies.Then(decision.Policy).Restart {
+	if r.config.Policies.ThenOf(decision.Policy).Restart {
 		return after("", "restart %d of %d", decision.Count, decision.Limit)
 	}
 	switch decision.Reason {

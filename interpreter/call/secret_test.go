@@ -32,7 +32,7 @@ var opened = map[string]any{"login": map[string]any{"token": "tok/1 2", "n": 5}}
 
 func secretCall(t *testing.T, step string, data interpreter.Data, args any) *call.Call {
 	t.Helper()
-	book := tables.Decode(t, secretSteps+step)
+	book := tables.DecodeBody(t, secretSteps+step)
 	return call.New(call.Config{
 		Source: request.Source{
 			Book: book, Run: tables.Run, Step: book.Steps[1], Action: book.Steps[1].Action, Visit: 1,
@@ -150,7 +150,7 @@ func TestPagesKeepWhatIsDeferred(t *testing.T) {
 // get there, and nothing below the result is captured.
 func TestSealedResultsGoNowhereElse(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, secretSteps+"  - {step: use, tool: http, url: \"{{ login.token }}{{ steps.login.data.a.b }}\"}\n")
+	book := tables.DecodeBody(t, secretSteps+"  - {step: use, tool: http, url: \"{{ login.token }}{{ steps.login.data.a.b }}\"}\n")
 	require.ErrorContains(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{interpreter.SealResult("x").Data}}),
 		"the output would contain the result of a secret step")
 	require.NoError(t, interpreter.RefuseSealed(book, "the output", map[string]any{"a": []any{"x"}}))

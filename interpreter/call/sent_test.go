@@ -88,9 +88,9 @@ func TestRequestsAreComparedAsTheyAreSent(t *testing.T) {
 func repeats(t *testing.T, step, next string) bool {
 	t.Helper()
 	body := "workflow:\n  - {step: fetch, " + step + ", retry: [{when: response.more, then: {next_call: {" + next + "}, collect: {path: rows}}}]}\n"
-	book := tables.Decode(t, body)
+	book := tables.DecodeBody(t, body)
 	task := call.Task{Run: tables.Run, Visit: 1, Data: interpreter.Data{Workload: expression.Of(book.Workload)}}
-	machine := task.Call(book, book.Steps[0], call.Snapshot{}, func() float64 { return 0.5 })
+	machine := task.BuildCall(book, book.Steps[0], call.Snapshot{}, func() float64 { return 0.5 })
 	require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
 	machine.ApplyOutcome(interpreter.Outcome{Data: map[string]any{"more": true, "rows": []any{1}}}, tables.Started.Add(time.Second))
 	result := machine.Result()

@@ -31,7 +31,7 @@ func (c *Call) startNextSlice(result *interpreter.CallResult, page []Todo) bool 
 	}
 	now := result.Meta.EndedAt
 	in, moment := c.state.Watermark.WithSlice(next), c.newReader().requestMoment()
-	moment.Claim, moment.Incremental = in.Claim(c.state.Restarts), c.keeps.ExprValue(in)
+	moment.Claim, moment.Incremental = in.ClaimKey(c.state.Restarts), c.keeps.ExprValue(in)
 	request, repeats, notes, err := c.requests.RenderAgain(&c.state.Requests, moment, now)
 	switch {
 	case err != nil:
@@ -65,7 +65,7 @@ func (c *Call) endsEmpty(now time.Time) {
 	result := c.newReader().newResults().successResult(ruling{
 		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
 	})
-	if data, collects := c.state.Pages.Result(c.config.collectingOf()); collects {
+	if data, collects := c.state.Pages.CollectedResult(c.config.collectingOf()); collects {
 		result.Data = expression.Of(data)
 	}
 	c.planEnd(result)

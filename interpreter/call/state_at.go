@@ -31,12 +31,12 @@ func (t Task) StateAt(book *playbook.Playbook, step *playbook.Step, element *exp
 	if step.Loop != nil && element != nil {
 		snapshot.Index, snapshot.Size, snapshot.Element = new(int), 1, *element
 	}
-	c := t.Call(book, step, snapshot, func() float64 { return 0 })
+	c := t.BuildCall(book, step, snapshot, func() float64 { return 0 })
 	key, err := book.StateKey(step, interpreter.NewScope(book, t.Run, t.Data), expression.DecisionBudget(now))
 	if err != nil {
 		return StateAt{}, err
 	}
-	at := StateAt{Key: key, Place: c.keeps.Home(now)}
+	at := StateAt{Key: key, Place: c.keeps.StateSink(now)}
 	if home := book.StateHome(step); home != nil && at.Place == nil {
 		return at, fmt.Errorf("step %q: %s keeps the state, and its location depends on a run, or on an element of the loop", step.Name, home.Place)
 	}

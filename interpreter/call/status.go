@@ -49,7 +49,7 @@ func (c *Call) View() View {
 		reader: c.newReader(), Begun: s.hasBegun(),
 		StartedAt: s.StartedAt, Attempts: s.Attempts, RequestAttempts: s.RequestAttempts, Attempt: s.Attempts,
 		Pages: s.Successes, Page: s.currentPage(&c.config), Written: s.Written, Noted: s.Noted, Recalls: s.Recalls, Stopped: c.stopped != nil,
-		Request: s.Request, Failure: s.Failure(), Last: s.Last.Error, Refused: c.refused, OthersWait: c.othersWait,
+		Request: s.Request, Failure: s.LastFailure(), Last: s.Last.Error, Refused: c.refused, OthersWait: c.othersWait,
 		Awaited: head.Await, Answer: s.Answer, Reported: s.Reported,
 	}
 	if !view.Begun || head.Attempt != nil || head.Await != nil {
@@ -67,13 +67,13 @@ func (c *Call) Finished() bool { return c.state.nextTodo().End != nil }
 // Result returns the result of the call, nil while unknown. A due sink may still change it.
 func (c *Call) Result() *interpreter.CallResult { return c.state.lastTodo().End }
 
-// Traits returns the traits of the call's tool; the default ones if its name is unknown.
-func (v View) Traits() playbook.Traits { return v.requests.Traits(v.state.StartedAt) }
+// ToolTraits returns the traits of the call's tool; the default ones if its name is unknown.
+func (v View) ToolTraits() playbook.Traits { return v.requests.ToolTraits(v.state.StartedAt) }
 
 // Status returns the status of the call. wait is what the call, or its sink, waits for in its host, nil for
 // nothing; until is the end of that wait.
 func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallStatus {
-	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.Failure()}
+	status := interpreter.CallStatus{Attempts: v.state.Attempts, Pages: v.state.Successes, Error: v.state.LastFailure()}
 	if wait == nil {
 		wait = v.state.pendingWait()
 	}
@@ -84,8 +84,8 @@ func (v View) Status(wait *interpreter.Wait, until time.Time) interpreter.CallSt
 		status.Status = interpreter.Pending
 		return status
 	}
-	status.Await(wait, until)
-	status.After(status.Error)
+	status.RecordWait(wait, until)
+	status.SetWaitStart(status.Error)
 	if awaited := v.AwaitedDetails(); awaited != nil {
 		status.Awaits, status.Attempts = awaited, v.Attempt
 		if status.Status == interpreter.Running {
@@ -115,13 +115,13 @@ func (v View) AwaitedDetails() *interpreter.AwaitedDetails {
 	if awaited == nil {
 		return nil
 	}
-	return v.state.Answers.Details(v.Attempt, awaited, v.peopleQuestion())
+	return v.state.Answers.DescribeAwaited(v.Attempt, awaited, v.peopleQuestion())
 }
 
-// Facts returns what identifies the call in metrics and spans.
-func (v View) Facts() Facts {
+// TelemetryFacts returns what identifies the call in metrics and spans.
+func (v View) TelemetryFacts() Facts {
 	facts := Facts{
-		Playbook: v.config.Run.Playbook, Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Tool: v.requests.Tool(v.state.StartedAt),
+		Playbook: v.config.Run.Playbook, Step: v.config.Step.Name, Visit: v.config.Visit, Index: v.config.Index, Tool: v.requests.ToolName(v.state.StartedAt),
 	}
 	if sink := v.config.Sink; sink != nil {
 		facts.Place, facts.Page = sink.Place, sink.Page

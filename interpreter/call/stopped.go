@@ -35,9 +35,9 @@ func (s *State) isFresh() bool {
 // CanStartAnew reports whether a call with this state can start anew without losing progress or repeating a write.
 func (s *State) CanStartAnew() bool { return s.isFresh() && s.Ledger == "" }
 
-// Stopped returns the state from which a later call may continue; nil if the call failed for a reason other than a
+// StoppedState returns the state from which a later call may continue; nil if the call failed for a reason other than a
 // cancel.
-func (c *Call) Stopped() *State {
+func (c *Call) StoppedState() *State {
 	switch result := c.Result(); {
 	case c.stopped != nil:
 		state := *c.stopped
@@ -52,13 +52,13 @@ func (c *Call) Stopped() *State {
 // keepStopped saves the state of the call before it ends, so that a later call can continue from it.
 func (c *Call) keepStopped() {
 	if c.stopped == nil {
-		c.stopped = c.Stopped()
+		c.stopped = c.StoppedState()
 	}
 }
 
-// Continue restores the state of a stopped call. Its due request gets all attempts again, without the wait before
+// ContinueFrom restores the state of a stopped call. Its due request gets all attempts again, without the wait before
 // it. Ledgers must be read first.
-func (c *Call) Continue(stopped StoppedCall) {
+func (c *Call) ContinueFrom(stopped StoppedCall) {
 	state := *stopped.State
 	if c.keeps != nil {
 		return // it reads from the state as it is now
@@ -75,9 +75,9 @@ func (c *Call) Continue(stopped StoppedCall) {
 	c.state = state
 }
 
-// StoppedAs returns Stopped together with what identifies the call.
+// StoppedAs returns StoppedState together with what identifies the call.
 func (t Task) StoppedAs(call *Call) StoppedCall {
-	stopped := StoppedCall{Key: t.Run.Identity(), State: call.Stopped()}
+	stopped := StoppedCall{Key: t.Run.KeyPrefix(), State: call.StoppedState()}
 	if stopped.State != nil {
 		stopped.Ledger, stopped.Print = call.newReader().ledgerKey(), t.CallDigest(call, stopped.State.StartedAt)
 	}

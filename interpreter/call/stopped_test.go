@@ -47,9 +47,9 @@ func newStoppable(t *testing.T, run interpreter.RunInfo, n int) *stoppable {
 	task := call.Task{Name: "test.yaml", Source: stoppedBook, Run: run, Step: "fetch", Visit: 1, Data: interpreter.Data{
 		Workload: expression.Of(map[string]any{"n": n}),
 	}, Limits: interpreter.RunLimits{MaxRetries: 2 + len(run.Lap)}}
-	book, step, err := task.Load()
+	book, step, err := task.LoadStep()
 	require.NoError(t, err)
-	return &stoppable{t: t, task: task, call: task.Call(book, step, call.Snapshot{}, func() float64 { return 0 }), at: tables.Started}
+	return &stoppable{t: t, task: task, call: task.BuildCall(book, step, call.Snapshot{}, func() float64 { return 0 }), at: tables.Started}
 }
 
 func (s *stoppable) next() call.Command {
@@ -98,7 +98,7 @@ func (s *stoppable) continued(n int) (*stoppable, call.StoppedCall) {
 	again := newStoppable(s.t, run, n)
 	again.at = s.at.Add(24 * time.Hour)
 	if stopped.State != nil && again.task.CanContinue(again.call, stopped) {
-		again.call.Continue(stopped)
+		again.call.ContinueFrom(stopped)
 		require.True(s.t, again.call.View().Recalls)
 		again.call.MarkRecalled()
 	}

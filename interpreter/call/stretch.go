@@ -38,14 +38,14 @@ const (
 	stretchMessage = 200
 )
 
-// Add returns s with an attempt added, without changing s. turn is the number of seconds that it waited for a slot
+// WithAttempt returns s with an attempt added, without changing s. turn is the number of seconds that it waited for a slot
 // under a rate limit, and failure is nil if it succeeded.
-func (s Stretches) Add(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject, turn float64) Stretches {
+func (s Stretches) WithAttempt(in interpreter.ToolInput, began, ended time.Time, failure *interpreter.ErrorObject, turn float64) Stretches {
 	stretch := Stretch{Attempt: in.Attempt, Page: in.Page, Place: in.Place, Began: began, Ended: ended, Turn: turn}
 	if failure != nil {
 		stretch.Error = &interpreter.ErrorObject{
 			Kind: failure.Kind, Class: failure.Class, Status: failure.Status, Type: failure.Type, RetryAfter: failure.RetryAfter,
-			Message: source.Cut(failure.Message, stretchMessage), Attempt: in.Attempt, Page: in.Page,
+			Message: source.CutText(failure.Message, stretchMessage), Attempt: in.Attempt, Page: in.Page,
 		}
 	}
 	follows := func(last Stretch) bool { // true for the next attempt of a page whose response a policy refused

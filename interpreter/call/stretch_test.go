@@ -25,7 +25,7 @@ func TestStretchesAreNotChanged(t *testing.T) {
 			failed = failure
 		}
 		reported, kept := made, slices.Clone(made)
-		made = made.Add(interpreter.ToolInput{Attempt: attempt, Page: attempt}, at, at.Add(time.Duration(attempt)*time.Second), failed, 0)
+		made = made.WithAttempt(interpreter.ToolInput{Attempt: attempt, Page: attempt}, at, at.Add(time.Duration(attempt)*time.Second), failed, 0)
 		require.Equal(t, kept, reported, "attempt %d", attempt)
 		require.True(t, made.Cover(1, attempt), "attempt %d", attempt)
 	}
@@ -41,7 +41,7 @@ func TestStretchesThatAResultImplies(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	made := func(failures ...*interpreter.ErrorObject) (all call.Stretches) {
 		for i, failed := range failures {
-			all = all.Add(interpreter.ToolInput{Attempt: i + 1, Page: i + 1}, at, at, failed, 0)
+			all = all.WithAttempt(interpreter.ToolInput{Attempt: i + 1, Page: i + 1}, at, at, failed, 0)
 		}
 		return all
 	}

@@ -94,9 +94,9 @@ func (t Task) WithScript(script Script) Task {
 	return t
 }
 
-// Load compiles the task's playbook and finds its step.
-func (t Task) Load() (*playbook.Playbook, *playbook.Step, error) {
-	book, err := interpreter.Load(t.Name, t.Source)
+// LoadStep compiles the task's playbook and finds its step.
+func (t Task) LoadStep() (*playbook.Playbook, *playbook.Step, error) {
+	book, err := interpreter.LoadPlaybook(t.Name, t.Source)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,9 +132,9 @@ func (c Snapshot) WithoutState(call *Call) Snapshot {
 	return c
 }
 
-// Call builds the call of the task's step, or of one of its iterations, with the progress of the snapshot. random
+// BuildCall builds the call of the task's step, or of one of its iterations, with the progress of the snapshot. random
 // returns numbers in [0, 1) from the host's deterministic source.
-func (t Task) Call(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, random func() float64) *Call {
+func (t Task) BuildCall(book *playbook.Playbook, step *playbook.Step, snapshot Snapshot, random func() float64) *Call {
 	scope := interpreter.NewScope(book, t.Run, t.Data)
 	if snapshot.Index != nil {
 		scope = scope.WithElement(step.Loop.Element, snapshot.Element.Data, interpreter.ElementPosition{Index: *snapshot.Index, Size: snapshot.Size})
@@ -172,7 +172,7 @@ type DriveInput struct {
 	// further call begins, and calls that have begun are left as they are.
 	Known *interpreter.LoopCounts `json:"known,omitempty"`
 	// Pages limits the activity to fetching pages for calls that have begun; the workflow does everything else. See
-	// View.Detachable.
+	// View.CanDetachPages.
 	Pages bool `json:"pages,omitempty"`
 	// MostPages is an additional bound on the pages that the activity fetches for a call if Pages is set; 0 for
 	// none.
@@ -211,8 +211,8 @@ type Driven struct {
 	Unwritten Stretches `json:"unwritten,omitempty"`
 }
 
-// Failure returns the failure of the last attempt made after the state since; nil if it succeeded.
-func (d Driven) Failure(since *State) *interpreter.ErrorObject {
+// LastFailure returns the failure of the last attempt made after the state since; nil if it succeeded.
+func (d Driven) LastFailure(since *State) *interpreter.ErrorObject {
 	switch {
 	case d.Result != nil:
 		return d.Result.Error

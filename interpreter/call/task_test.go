@@ -28,7 +28,7 @@ type apart struct {
 // drive takes the call to its end, as a workflow does.
 func (a *apart) drive() interpreter.CallResult {
 	machine, alone := a.fresh(), false
-	detachable := machine.View().Detachable()
+	detachable := machine.View().CanDetachPages()
 	for {
 		a.rounds++
 		require.Less(a.t, a.rounds, 2000, "the call does not end:\n%s", a.text.String())
@@ -77,7 +77,7 @@ func (a *apart) turnPages(machine *call.Call) bool {
 // fetch fetches pages, as an activity does.
 func (a *apart) fetch(machine *call.Call) call.Driven {
 	chunk := machine.View().NewChunk(a.now)
-	for machine.View().FetchesPage() && !chunk.Full(machine.View(), a.now) {
+	for machine.View().FetchesPage() && !chunk.IsFull(machine.View(), a.now) {
 		command := machine.Next(a.now)
 		if command.Kind == call.DoSink {
 			if !a.write(command.Sink) {
@@ -98,7 +98,7 @@ func (a *apart) fetch(machine *call.Call) call.Driven {
 			return call.Driven{State: &before, Outcome: &outcome}
 		}
 		a.pages++
-		chunk.Add(len(a.json(outcome)))
+		chunk.AddPageSize(len(a.json(outcome)))
 	}
 	state := machine.View().Snapshot()
 	return call.Driven{State: &state}
@@ -149,7 +149,7 @@ func TestCallGoldenApart(t *testing.T) {
 	pages := 0
 	for _, file := range tables.Files(t, "calls") {
 		for _, c := range parseCalls(t, file) {
-			if c.call(t).View().Traits().InWorkflow {
+			if c.call(t).View().ToolTraits().InWorkflow {
 				continue // no activity hosts it
 			}
 			want := c.play(t, straight)
@@ -259,7 +259,7 @@ func TestDetachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, pagesOf(t, test.then, test.rest).View().Detachable())
+			require.Equal(t, test.want, pagesOf(t, test.then, test.rest).View().CanDetachPages())
 		})
 	}
 }
@@ -393,11 +393,11 @@ func TestChunk(t *testing.T) {
 			call, now := pagesOf(t, test.then, ""), tables.Started
 			page(call, now)
 			chunk, pages := call.View().NewChunk(now), 0
-			for ; !chunk.Full(call.View(), now); pages++ {
+			for ; !chunk.IsFull(call.View(), now); pages++ {
 				require.LessOrEqual(t, pages, 500)
 				page(call, now)
 				now = now.Add(test.time)
-				chunk.Add(test.bytes)
+				chunk.AddPageSize(test.bytes)
 			}
 			require.Equal(t, test.want, pages)
 		})
@@ -416,10 +416,10 @@ func TestChunkAfterARestart(t *testing.T) {
 	call.ApplyOutcome(interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindHTTP, Status: 410}}, tables.Started)
 	require.False(t, call.View().FetchesPage(), "a page of a call that begins again is no continuation")
 	for range 3 {
-		require.False(t, chunk.Full(call.View(), tables.Started))
+		require.False(t, chunk.IsFull(call.View(), tables.Started))
 		page(call, tables.Started)
 	}
-	require.True(t, chunk.Full(call.View(), tables.Started))
+	require.True(t, chunk.IsFull(call.View(), tables.Started))
 }
 
 // TestTaskCallsTheSameCall: a call made of a task and a carried state is the
@@ -441,11 +441,11 @@ workflow:
 		Data: interpreter.Data{Workload: expression.Of(map[string]any{"base": "http://y"})},
 		Args: expression.Of(map[string]any{"key": "k"}),
 	}
-	book, step, err := task.Load()
+	book, step, err := task.LoadStep()
 	require.NoError(t, err)
 	index := 1
 	carried := call.Snapshot{Index: &index, Size: 3, Element: expression.Of("b")}
-	machine := task.Call(book, step, carried, func() float64 { return 0 })
+	machine := task.BuildCall(book, step, carried, func() float64 { return 0 })
 	require.False(t, machine.Finished())
 	input := machine.Next(tables.Started).Input
 	require.Equal(t, "http://y/b/2-3/k", input.Fields["url"].Data)
@@ -453,7 +453,7 @@ workflow:
 
 	state := *machine.State()
 	carried.State = &state
-	again := task.Call(book, step, carried, func() float64 { return 0 })
+	again := task.BuildCall(book, step, carried, func() float64 { return 0 })
 	sink := again.Next(tables.Started)
 	require.Equal(t, call.DoSink, sink.Kind, "the sink of the loop")
 	write := sink.Sink.Next(tables.Started).Input
@@ -464,6 +464,6 @@ workflow:
 	require.Equal(t, call.DoFinish, again.Next(tables.Started).Kind)
 
 	task.Step = "nowhere"
-	_, _, err = task.Load()
+	_, _, err = task.LoadStep()
 	require.ErrorContains(t, err, `has no step "nowhere"`)
 }

@@ -85,7 +85,7 @@ func (s *State) pendingWait() *interpreter.Wait {
 	case head.Wait != nil:
 		return head.Wait
 	case head.Hold != nil:
-		wait := head.Hold.Wait(s.Failure())
+		wait := head.Hold.DescribeWait(s.LastFailure())
 		return &wait
 	}
 	return nil
@@ -150,8 +150,8 @@ func (s *State) warnOnce(warning string) {
 	}
 }
 
-// Failure returns the failure of the last attempt, or of a poll that waits for people; nil for none.
-func (s *State) Failure() *interpreter.ErrorObject {
+// LastFailure returns the failure of the last attempt, or of a poll that waits for people; nil for none.
+func (s *State) LastFailure() *interpreter.ErrorObject {
 	if hold := s.nextTodo().Hold; hold != nil && hold.Failure != nil {
 		return hold.Failure
 	}

@@ -15,7 +15,7 @@ import (
 // none. If a policy that reads the response ended the call, the author has decided, and there is no warning.
 func (r results) unreadWarning(d ruling) string {
 	c, last := r.config, &r.state.Last
-	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.UsesAny(c.Step.Loop.Element, "_loop")(c.Book.Resolve(c.Action).Field(playbook.FieldParams)) {
+	if c.Sink != nil || c.Step.Secret || last.Error != nil || d.Ruling != retry.RulingStands || !r.mayHavePages() || c.Step.Loop != nil && request.UsesAny(c.Step.Loop.Element, "_loop")(c.Book.ResolveAction(c.Action).Field(playbook.FieldParams)) {
 		return ""
 	}
 	if d.Policy != 0 && len(c.Policies[d.Policy-1].When.Refs()) > 0 && readsResponse(c.Policies[d.Policy-1].When) {
@@ -45,7 +45,7 @@ func (r results) mayHavePages() bool {
 func (r results) rowsRead() int {
 	collect := r.state.CollectedBy(r.config.collectingOf())
 	if collect != nil && collect.Strategy == playbook.Append && (collect.Path != "" || r.config.Step.Rows != nil || isList(r.state.Last.Data.Data)) {
-		return r.state.Count() + r.state.Excluded
+		return r.state.CountElements() + r.state.Excluded
 	}
 	if r.state.Successes > 1 {
 		return -1

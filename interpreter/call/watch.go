@@ -42,7 +42,7 @@ func (c *Call) Watch(observer Observer) *Call {
 // showObservation sends an observation to the observer, if there is one.
 func (c *Call) showObservation(seen Observation) {
 	if c.config.observer != nil {
-		seen.Facts = c.View().Facts()
+		seen.Facts = c.View().TelemetryFacts()
 		c.config.observer(seen)
 	}
 }

@@ -70,8 +70,8 @@ type days map[time.Time]uint64
 // hours, and one more on each side.
 func (m Transition) doubtfulHours() days {
 	near := days{}
-	first := m.From().Truncate(time.Hour).Add(-time.Hour)
-	for hour := first; hour.Before(m.To().Add(time.Hour)); hour = hour.Add(time.Hour) {
+	first := m.LocalStart().Truncate(time.Hour).Add(-time.Hour)
+	for hour := first; hour.Before(m.LocalEnd().Add(time.Hour)); hour = hour.Add(time.Hour) {
 		near[midnightOf(hour)] |= 1 << hour.Hour()
 	}
 	return near
@@ -84,7 +84,7 @@ func (l Line) meetsTransition(m Transition, near days) bool {
 		if l.onDay(date) && l.hours&hours != 0 {
 			return true
 		}
-		inGap := m.Forward() && !date.Before(m.From()) && date.Before(m.To())
+		inGap := m.SkipsTimes() && !date.Before(m.LocalStart()) && date.Before(m.LocalEnd())
 		if inGap && !weekdayField.isAll(l.weekdays) && hasNumber(l.months, int(date.Month())) && hasNumber(l.days, date.Day()) {
 			return true
 		}
@@ -96,7 +96,7 @@ func (l Line) meetsTransition(m Transition, near days) bool {
 // hours left.
 func (l Line) otherMoments(m Transition, left days) []time.Time {
 	given := map[time.Time]bool{}
-	for _, shown := range l.clockReadings(m.From().Add(-around), m.To().Add(around)) {
+	for _, shown := range l.clockReadings(m.LocalStart().Add(-around), m.LocalEnd().Add(around)) {
 		if left[midnightOf(shown)]&(1<<shown.Hour()) == 0 {
 			for _, at := range m.momentsShowing(shown) {
 				given[at] = true

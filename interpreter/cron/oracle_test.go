@@ -161,7 +161,7 @@ func TestOracle(t *testing.T) {
 	const window = 30 * time.Hour
 	done := map[string]bool{}
 	for _, name := range zoneNames(t) {
-		zone, err := expression.Zone(name)
+		zone, err := expression.LoadZone(name)
 		require.NoError(t, err, name)
 		moves := cron.Transitions(zone, time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC))
 		if rules := fmt.Sprint(moves); done[rules] {
@@ -210,7 +210,7 @@ func TestNear(t *testing.T) {
 		{"Africa/Cairo", "0 0 * * *", "2026-04-24", "01:00+03:00"},
 		{"America/Nuuk", "30 23 * * *", "2026-03-29", "00:00-01:00 23:30-01:00"},
 	} {
-		zone, err := expression.Zone(row.zone)
+		zone, err := expression.LoadZone(row.zone)
 		require.NoError(t, err)
 		line, err := cron.Parse(row.line)
 		require.NoError(t, err)

@@ -35,15 +35,15 @@ func Transitions(zone *time.Location, from, to time.Time) []Transition {
 	return all
 }
 
-// From and To return the local times before and after the transition, the earlier one first: times between them are
+// LocalStart and LocalEnd return the local times before and after the transition, the earlier one first: times between them are
 // skipped or repeated.
-func (m Transition) From() time.Time { return m.At.Add(min(m.before, m.after)) }
+func (m Transition) LocalStart() time.Time { return m.At.Add(min(m.before, m.after)) }
 
-// To returns the end of the range that begins with From.
-func (m Transition) To() time.Time { return m.At.Add(max(m.before, m.after)) }
+// LocalEnd returns the end of the range that begins with LocalStart.
+func (m Transition) LocalEnd() time.Time { return m.At.Add(max(m.before, m.after)) }
 
-// Forward reports whether the clocks skip times.
-func (m Transition) Forward() bool { return m.after > m.before }
+// SkipsTimes reports whether the clocks skip times.
+func (m Transition) SkipsTimes() bool { return m.after > m.before }
 
 // momentsShowing returns the times at which the clocks show a local time: none in a gap, two in a repeated hour.
 func (m Transition) momentsShowing(shown time.Time) []time.Time {
@@ -66,7 +66,7 @@ const around = 48 * time.Hour
 // their interval: every local time counts, and no pause exceeds the step.
 func (l Line) MomentsNear(m Transition) []time.Time {
 	var all []time.Time
-	shown := l.clockReadings(m.From().Add(-around), m.To().Add(around))
+	shown := l.clockReadings(m.LocalStart().Add(-around), m.LocalEnd().Add(around))
 	for i, one := range shown {
 		moments := m.momentsShowing(one)
 		switch {
@@ -128,13 +128,13 @@ func (l Line) DescribeEffect(m Transition) string {
 	if l.step != 0 {
 		return ""
 	}
-	shown := l.clockReadings(m.From(), m.To())
+	shown := l.clockReadings(m.LocalStart(), m.LocalEnd())
 	if len(shown) == 0 {
 		return ""
 	}
 	first := shown[0].Format("15:04")
-	if m.Forward() {
-		return fmt.Sprintf("skip %s; the run starts at %s, right after the gap", first, m.To().Format("15:04"))
+	if m.SkipsTimes() {
+		return fmt.Sprintf("skip %s; the run starts at %s, right after the gap", first, m.LocalEnd().Format("15:04"))
 	}
 	return fmt.Sprintf("show %s twice; the run starts at the first", first)
 }

@@ -217,11 +217,11 @@ const lineBreak, paragraph = "\u2028", "\u2029"
 
 var forJavaScript = strings.NewReplacer(lineBreak, `\u2028`, paragraph, `\u2029`)
 
-// Hash returns a short digest of values, for comparisons within one call.
-func Hash(vs ...any) string { return Digest(vs...)[:16] }
+// ShortDigest returns a short digest of values, for comparisons within one call.
+func ShortDigest(vs ...any) string { return Digest(vs...)[:16] }
 
 // Digest returns a stable digest of values as hexadecimal text.
-func Digest(vs ...any) string { return hex.EncodeToString(Sum(vs...)) }
+func Digest(vs ...any) string { return hex.EncodeToString(DigestBytes(vs...)) }
 
 // clearID is the number of bytes of a long ID that stay readable. Temporal accepts IDs of at most 1,000 bytes.
 const clearID = 900
@@ -235,8 +235,8 @@ func BoundedID(id string) string {
 	return id[:clearID] + "~" + hex.EncodeToString(digest[:16])
 }
 
-// Sum returns the digest of values in bytes.
-func Sum(vs ...any) []byte {
+// DigestBytes returns the digest of values in bytes.
+func DigestBytes(vs ...any) []byte {
 	digest := SumWith(nil, vs...)
 	return digest[:]
 }

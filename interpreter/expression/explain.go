@@ -55,7 +55,7 @@ func (r Ref) ListUnder(scope Scope) string {
 		switch key := key.(type) {
 		case string:
 			if isList {
-				return fmt.Sprintf("%s is a list of %d", source.Cut(name, 80), len(list))
+				return fmt.Sprintf("%s is a list of %d", source.CutText(name, 80), len(list))
 			}
 			members, _ := value.(map[string]any)
 			value, name = members[key], name+"."+key
@@ -79,7 +79,7 @@ func withDefault(operand ast.Node, name string) string {
 }
 
 func sourceText(text []rune, span file.Location) string {
-	return source.Cut(string(text[span.From:span.To]), 80)
+	return source.CutText(string(text[span.From:span.To]), 80)
 }
 
 // operandFinder finds the operation at an offset and the operand of it that is nil.

@@ -134,7 +134,7 @@ func amountProblem(text string) error {
 }
 
 func zoneProblem(name string) error {
-	_, err := Zone(name)
+	_, err := LoadZone(name)
 	return err
 }
 
@@ -179,7 +179,7 @@ func timeAndZone(b *Budget, name string, args []any, zoneAt int) (time.Time, *ti
 		if !ok || len(text) > mostTimeText {
 			return t, nil, argumentError(name, "the name of a zone, such as Europe/Berlin", given)
 		}
-		if zone, err = Zone(text); err != nil {
+		if zone, err = LoadZone(text); err != nil {
 			return t, nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -210,7 +210,7 @@ func amountArgument(b *Budget, name string, args []any, n int) (amount, error) {
 		if err := b.chargeNumbers(v, nil); err != nil {
 			return amount{}, err
 		}
-		seconds, isFloat := Float(v)
+		seconds, isFloat := NearestFloat(v)
 		if !isFloat || seconds < -maxSeconds || seconds > maxSeconds {
 			return amount{}, fmt.Errorf("%s: %s seconds are too long to be added to a time", name, shortText(Text(v)))
 		}
@@ -350,9 +350,9 @@ var zoneRules string
 // zones caches the zones that were read, by name.
 var zones sync.Map
 
-// Zone returns a time zone by its name, "" for UTC. It uses the rules in the build: a machine's own rules could
+// LoadZone returns a time zone by its name, "" for UTC. It uses the rules in the build: a machine's own rules could
 // give a replay different times.
-func Zone(name string) (*time.Location, error) {
+func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil
 	}

@@ -124,7 +124,7 @@ func readTime(b *Budget, name string, args []any) (time.Time, error) {
 	if err := b.chargeNumbers(args[0], nil); err != nil {
 		return time.Time{}, err
 	}
-	if seconds, isNumber := Float(args[0]); isNumber && len(args) == 1 {
+	if seconds, isNumber := NearestFloat(args[0]); isNumber && len(args) == 1 {
 		whole := math.Floor(min(max(seconds, -mostEpoch), mostEpoch))
 		return timeOfSeconds(name, int(whole), time.Duration(math.Round((seconds-whole)*1e6))*time.Microsecond)
 	}

@@ -142,7 +142,7 @@ func FuzzTemplate(f *testing.F) {
 
 		require.Equal(t, runes, at)
 
-		if text, ok := template.Literal(); ok {
+		if text, ok := template.LiteralText(); ok {
 			result, err := template.Render(scope, budget())
 			require.NoError(t, err)
 			require.Equal(t, text, result)

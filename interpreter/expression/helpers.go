@@ -21,7 +21,7 @@ func helperTable() map[string]*builtin.Function {
 	}
 	add("$truthy", func(args ...any) (any, error) { return Truthy(args[0]), nil })
 	add("$decide", func(args ...any) (any, error) {
-		return budgetOf(args).Decide(args[1], args[2].(int)), nil // a constant of lowering
+		return budgetOf(args).DecideTruth(args[1], args[2].(int)), nil // a constant of lowering
 	})
 	addOperators(add)
 	addBookkeeping(add)

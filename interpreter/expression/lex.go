@@ -40,7 +40,7 @@ func (t token) describeToken() string {
 	case tokenEnd:
 		return "the end"
 	case tokenString:
-		return fmt.Sprintf("the text %q", source.Cut(t.text, 20))
+		return fmt.Sprintf("the text %q", source.CutText(t.text, 20))
 	default:
 		return fmt.Sprintf("%q", t.text)
 	}

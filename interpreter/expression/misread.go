@@ -148,8 +148,8 @@ func firstElement(v any) any {
 	return v
 }
 
-// Decide returns Truthy for the value of a condition, and adds a note if the value is a text such as "false" or "0".
-func (b *Budget) Decide(v any, offset int) bool {
+// DecideTruth returns Truthy for the value of a condition, and adds a note if the value is a text such as "false" or "0".
+func (b *Budget) DecideTruth(v any, offset int) bool {
 	if text, isText := v.(string); isText && len(text) < longestReading {
 		switch strings.ToLower(strings.TrimSpace(text)) {
 		case "false", "0":

@@ -91,6 +91,6 @@ func TestTextsThatDecideAreNoted(t *testing.T) {
 		require.Empty(t, notes, text)
 	}
 	budget := expression.DecisionBudget(time.Time{})
-	require.True(t, budget.Decide("0", 3), "the value of a condition as a whole")
+	require.True(t, budget.DecideTruth("0", 3), "the value of a condition as a whole")
 	require.Equal(t, 1, budget.NoteCount())
 }

@@ -219,16 +219,16 @@ func asFloat(v any) (float64, error) {
 	}
 }
 
-// Float returns the float nearest to a number. isNumber is false for other values, and for numbers beyond the range
+// NearestFloat returns the float nearest to a number. isNumber is false for other values, and for numbers beyond the range
 // of float64.
-func Float(v any) (f float64, isNumber bool) {
+func NearestFloat(v any) (f float64, isNumber bool) {
 	f, err := asFloat(v)
 	return f, err == nil
 }
 
 // IsRounded reports whether converting a number to float64 changes its value.
 func IsRounded(v any) bool {
-	f, isNumber := Float(v)
+	f, isNumber := NearestFloat(v)
 	return !isNumber || CompareNumbers(v, f) != 0
 }
 
@@ -274,12 +274,12 @@ func shortestNumber(v any) any {
 	if !isLong || n[len(n)-1] != '0' || !strings.Contains(string(n), ".") || IsRounded(v) {
 		return v
 	}
-	f, _ := Float(v)
+	f, _ := NearestFloat(v)
 	return f
 }
 
 // shortText shortens text for a message.
 func shortText(s string) string {
 	const shown = 40
-	return source.Cut(s, shown)
+	return source.CutText(s, shown)
 }

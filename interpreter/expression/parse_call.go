@@ -60,7 +60,7 @@ func (p *parser) resolveFunction(name token, open *token, given []ast.Node) *fun
 		message += "; docs/reference/expressions.md lists the functions"
 	}
 	p.reportProblem(name, codeUnknownFunction, message)
-	if certain := Certain(name.text, known); certain != "" {
+	if certain := SuggestCertain(name.text, known); certain != "" {
 		last := &p.problems[len(p.problems)-1]
 		last.Old, last.New = name.text, certain
 	}

@@ -34,7 +34,7 @@ func (p *Program) Parts(scope Scope, b *Budget) []Part {
 	finder.visitNode(parsed.node)
 	all := make([]Part, 0, len(finder.found))
 	for _, found := range finder.found {
-		part := Part{Text: source.Cut(found.text, shownPartText)}
+		part := Part{Text: source.CutText(found.text, shownPartText)}
 		part.Value, part.Err = p.evalNode(found.node, scope, b)
 		all = append(all, part)
 	}

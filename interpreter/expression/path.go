@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Path returns the value at a path such as data.items[0].id. ok is false if the path does not exist, and true if
+// ValueAtPath returns the value at a path such as data.items[0].id. ok is false if the path does not exist, and true if
 // its value is nil. Negative indexes count from the end of a list. The error is that of ParsePath.
-func Path(v any, path string) (found any, ok bool, err error) {
+func ValueAtPath(v any, path string) (found any, ok bool, err error) {
 	keys, err := ParsePath(path)
 	if err != nil {
 		return nil, false, err
 	}
-	found, ok = Walk(v, keys)
+	found, ok = FollowKeys(v, keys)
 	return found, ok, nil
 }
 
-// Walk follows keys, such as the path of a Ref, from v. ok is false if a member is missing.
-func Walk(v any, keys []any) (found any, ok bool) {
+// FollowKeys follows keys, such as the path of a Ref, from v. ok is false if a member is missing.
+func FollowKeys(v any, keys []any) (found any, ok bool) {
 	for _, key := range keys {
 		if v, ok = pathStep(v, key); !ok {
 			return nil, false

@@ -84,7 +84,7 @@ func Compile(source string) (*Program, []Problem) {
 	}
 	p := &Program{source: source, code: code, tree: parsed.node, refs: parsed.refs, builds: parsed.builds, raw: parsed.raw}
 	for _, ref := range parsed.refs {
-		p.roots = lists.Add(p.roots, ref.Root)
+		p.roots = lists.AddUnique(p.roots, ref.Root)
 	}
 	if text, ok := parsed.node.(*ast.StringNode); ok {
 		p.literal = &text.Value

@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 			`the expression has 4097 bytes, 4096 are allowed; compute a part of it in vars first`,
 		},
 	} {
-		t.Run(source.Cut(c.source, 40), func(t *testing.T) {
+		t.Run(source.CutText(c.source, 40), func(t *testing.T) {
 			t.Parallel()
 
 			program, problems := Compile(c.source)

@@ -170,15 +170,15 @@ func blockHint(block string) string {
 	write := "write the value as an expression in {{ }}"
 	switch word {
 	case "if", "elif":
-		write = fmt.Sprintf("write {{ a if %s else b }}", cmp.Or(source.Cut(rest, 40), "c"))
+		write = fmt.Sprintf("write {{ a if %s else b }}", cmp.Or(source.CutText(rest, 40), "c"))
 	case "else", "endif":
 		write = "write {{ a if c else b }}"
 	case "for", "endfor":
 		write = `write {{ map(xs, #.name) | join("") }}, with # as the element`
 	case "set", "endset":
-		write = fmt.Sprintf("write {{ let %s; … }}, or set it in vars", cmp.Or(source.Cut(rest, 40), "x = 1"))
+		write = fmt.Sprintf("write {{ let %s; … }}, or set it in vars", cmp.Or(source.CutText(rest, 40), "x = 1"))
 	case "raw", "endraw":
 		write = "write two braces as {{ '{{' }}"
 	}
-	return fmt.Sprintf("{%% %s %%} is not accepted; %s", source.Cut(block, 40), write)
+	return fmt.Sprintf("{%% %s %%} is not accepted; %s", source.CutText(block, 40), write)
 }

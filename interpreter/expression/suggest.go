@@ -55,9 +55,9 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
-// Certain returns the known name that name certainly means, or "". Only one letter may differ, or two in long
+// SuggestCertain returns the known name that name certainly means, or "". Only one letter may differ, or two in long
 // names; no digit may differ, and no other known name may be as similar.
-func Certain(name string, known []string) string {
+func SuggestCertain(name string, known []string) string {
 	near := Suggest(name, known)
 	if near == "" || strings.Map(onlyDigits, near) != strings.Map(onlyDigits, name) {
 		return ""

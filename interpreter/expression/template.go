@@ -175,9 +175,9 @@ func moveError(err error, n int) error {
 	return err
 }
 
-// Literal returns the text of a template whose value does not depend on data: it has no expressions, or only
+// LiteralText returns the text of a template whose value does not depend on data: it has no expressions, or only
 // literal texts such as {{ '{{' }}.
-func (t *Template) Literal() (string, bool) {
+func (t *Template) LiteralText() (string, bool) {
 	if t.single != nil && t.single.literal != nil {
 		return *t.single.literal, true
 	}
@@ -218,8 +218,8 @@ func (t *Template) Refs() []Ref {
 	return refs
 }
 
-// Names reports whether an expression uses one of these names from its scope.
-func (t *Template) Names(roots ...string) bool {
+// UsesNames reports whether an expression uses one of these names from its scope.
+func (t *Template) UsesNames(roots ...string) bool {
 	named := func(root string) bool { return slices.Contains(roots, root) }
 	return slices.ContainsFunc(t.segments, func(s Segment) bool { return s.Program != nil && slices.ContainsFunc(s.Program.roots, named) })
 }

@@ -75,7 +75,7 @@ func TestTemplateParts(t *testing.T) {
 	_, single := template.SingleProgram()
 	require.False(t, single)
 
-	_, literal := template.Literal()
+	_, literal := template.LiteralText()
 	require.False(t, literal)
 
 	segments := template.Segments()
@@ -112,7 +112,7 @@ func TestTemplateLiteral(t *testing.T) {
 		template, problems := expression.ParseTemplate(source)
 		require.Empty(t, problems, source)
 
-		text, ok := template.Literal()
+		text, ok := template.LiteralText()
 		require.True(t, ok, source)
 		require.Equal(t, want, text)
 	}
@@ -121,7 +121,7 @@ func TestTemplateLiteral(t *testing.T) {
 		template, problems := expression.ParseTemplate(source)
 		require.Empty(t, problems, source)
 
-		_, ok := template.Literal()
+		_, ok := template.LiteralText()
 		require.False(t, ok, source)
 	}
 }

@@ -208,13 +208,13 @@ func MapOf(v any) map[string]any {
 	return m
 }
 
-// Member returns the member of a map, or nil if there is none.
-func Member(v any, key string) any { return MapOf(v)[key] }
+// MapMember returns the member of a map, or nil if there is none.
+func MapMember(v any, key string) any { return MapOf(v)[key] }
 
-// Merge merges overlay into base and returns the result. Maps are merged entry by entry at every depth; any other
+// MergeMaps merges overlay into base and returns the result. Maps are merged entry by entry at every depth; any other
 // value in overlay, including nil, replaces the value in base. If overlay itself is nil, base is returned. Neither
 // argument is changed; the result shares with them the parts that were not merged.
-func Merge(base, overlay any) any {
+func MergeMaps(base, overlay any) any {
 	if overlay == nil {
 		return base
 	}

@@ -333,15 +333,15 @@ func TestMerge(t *testing.T) {
 	base := decode(t, `{"a": {"b": 1, "c": [1, 2], "kept": 1}, "d": 1, "e": {"f": 1}, "kept": 2}`)
 	overlay := decode(t, `{"a": {"b": 2, "c": [3]}, "d": null, "e": 5, "g": {"h": 1}}`)
 
-	merged := expression.Merge(base, overlay)
+	merged := expression.MergeMaps(base, overlay)
 	require.Equal(t, decode(t, `{"a": {"b": 2, "c": [3], "kept": 1}, "d": null, "e": 5, "g": {"h": 1}, "kept": 2}`), merged)
 	require.Equal(t, decode(t, `{"a": {"b": 1, "c": [1, 2], "kept": 1}, "d": 1, "e": {"f": 1}, "kept": 2}`), base)
-	require.Equal(t, overlay, expression.Merge(map[string]any(nil), overlay))
+	require.Equal(t, overlay, expression.MergeMaps(map[string]any(nil), overlay))
 
-	require.Equal(t, base, expression.Merge(base, nil))
-	require.Equal(t, overlay, expression.Merge(nil, overlay))
-	require.Equal(t, 1, expression.Merge(base, 1))
-	require.Equal(t, base, expression.Merge([]any{1}, base))
+	require.Equal(t, base, expression.MergeMaps(base, nil))
+	require.Equal(t, overlay, expression.MergeMaps(nil, overlay))
+	require.Equal(t, 1, expression.MergeMaps(base, 1))
+	require.Equal(t, base, expression.MergeMaps([]any{1}, base))
 }
 
 func decode(t testing.TB, source string) any {
@@ -375,7 +375,7 @@ func TestPath(t *testing.T) {
 		{"data.zz.id", nil, false},
 		{"data.nothing.id", nil, false},
 	} {
-		value, found, err := expression.Path(data, c.path)
+		value, found, err := expression.ValueAtPath(data, c.path)
 		require.NoError(t, err, c.path)
 		require.Equal(t, c.found, found, c.path)
 		require.Equal(t, c.value, value, c.path)

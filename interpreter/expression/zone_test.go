@@ -31,19 +31,19 @@ func TestZones(t *testing.T) {
 	require.Greater(t, len(names), 500)
 	for _, line := range names {
 		name, _, _ := strings.Cut(line, " ")
-		zone, err := Zone(name)
+		zone, err := LoadZone(name)
 		require.NoError(t, err, name)
 		require.NotEmpty(t, zone.String())
-		again, err := Zone(name)
+		again, err := LoadZone(name)
 		require.NoError(t, err, name)
 		require.Equal(t, zone, again)
 	}
-	berlin, err := Zone("Europe/Berlin")
+	berlin, err := LoadZone("Europe/Berlin")
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Hour, ZoneOffset(time.Date(2049, time.July, 1, 0, 0, 0, 0, time.UTC), berlin))
 	require.Equal(t, time.Hour, ZoneOffset(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), berlin))
 	for _, name := range []string{"Local", "europe/berlin", "../UTC", "Europe/Berlin 1", "Europe", "\n"} {
-		_, err := Zone(name)
+		_, err := LoadZone(name)
 		require.ErrorContains(t, err, "there is no time zone", name)
 	}
 }

@@ -180,9 +180,9 @@ func integerAt(position []byte) int64 { return int64(binary.BigEndian.Uint64(pos
 // for integer a number. Kept in workflow history.
 type Lag int64
 
-// Before returns the cursor that is lag before c. Without a lag it returns c, with its value as in the row if it
+// BeforeLag returns the cursor that is lag before c. Without a lag it returns c, with its value as in the row if it
 // has this form.
-func (f Form) Before(c Cursor, lag Lag) Cursor {
+func (f Form) BeforeLag(c Cursor, lag Lag) Cursor {
 	switch {
 	case c.IsZero() || c.Position == nil:
 		return c

@@ -170,11 +170,11 @@ func TestBeforeIsLessTheLag(t *testing.T) {
 		{incremental.Text, "b", 10, "b"},
 		{incremental.Token, "b", 10, "b"},
 	} {
-		before := incremental.Form{Type: test.as}.Before(mustParse(t, test.as, test.value), test.lag)
+		before := incremental.Form{Type: test.as}.BeforeLag(mustParse(t, test.as, test.value), test.lag)
 		require.Equal(t, test.want, before.Value.Data)
 		require.Equal(t, mustParse(t, test.as, test.want), before, "value and position are of one point")
 	}
-	require.True(t, incremental.Form{Type: incremental.Time}.Before(incremental.Cursor{}, 7).IsZero())
+	require.True(t, incremental.Form{Type: incremental.Time}.BeforeLag(incremental.Cursor{}, 7).IsZero())
 }
 
 // TestCursorsKeepTheirLag: of two cursors the later stays the later, whatever the lag.
@@ -186,8 +186,8 @@ func TestCursorsKeepTheirLag(t *testing.T) {
 	for range 2000 {
 		lag := incremental.Lag(random.Int64N(1000))
 		a, b := random.IntN(4000)-2000, random.IntN(4000)-2000
-		x := incremental.Form{Type: incremental.Integer}.Before(mustParse(t, incremental.Integer, a), lag)
-		y := incremental.Form{Type: incremental.Integer}.Before(mustParse(t, incremental.Integer, b), lag)
+		x := incremental.Form{Type: incremental.Integer}.BeforeLag(mustParse(t, incremental.Integer, a), lag)
+		y := incremental.Form{Type: incremental.Integer}.BeforeLag(mustParse(t, incremental.Integer, b), lag)
 		require.Equal(t, cmp.Compare(a, b), bytes.Compare(x.Position, y.Position))
 		require.Equal(t, a-int(lag), x.Value.Data)
 	}

@@ -19,10 +19,10 @@ type StateEntry struct {
 
 // ClaimTarget is the destination of a claim's rows, in a database that keeps the state beside them.
 type ClaimTarget interface {
-	// Table returns the table that the call writes to.
-	Table() (Table, error)
-	// Filled returns the child tables that have had rows with the state.
-	Filled() ([]Table, error)
+	// FindTable returns the table that the call writes to.
+	FindTable() (Table, error)
+	// FilledChildTables returns the child tables that have had rows with the state.
+	FilledChildTables() ([]Table, error)
 	// Key returns the columns that identified the rows of earlier claims; false if the previous call did not
 	// insert.
 	Key() (key []string, inserted bool, err error)
@@ -59,7 +59,7 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 		return d, nil
 	}
 	if target != nil {
-		if d.Table, err = target.Table(); err != nil {
+		if d.Table, err = target.FindTable(); err != nil {
 			return d, err
 		}
 	}
@@ -107,7 +107,7 @@ func (d *ClaimDecision) refuseMissing(claim Claim, target ClaimTarget) (refused 
 	if refused = WithoutTables(state, claim); refused != nil || target == nil {
 		return refused, FullIntoAnother, nil
 	}
-	filled, err := target.Filled()
+	filled, err := target.FilledChildTables()
 	for _, table := range filled {
 		if refused = WithoutRowsBelow(state, table); refused != nil {
 			break

@@ -19,12 +19,12 @@ type destination struct {
 	asked  int
 }
 
-func (d *destination) Table() (incremental.Table, error) {
+func (d *destination) FindTable() (incremental.Table, error) {
 	d.asked++
 	return d.table, d.lookUp
 }
 
-func (d *destination) Filled() ([]incremental.Table, error) { return d.filled, d.lookUp }
+func (d *destination) FilledChildTables() ([]incremental.Table, error) { return d.filled, d.lookUp }
 
 func (d *destination) Key() (key []string, inserted bool, err error) { return d.key, d.key != nil, nil }
 

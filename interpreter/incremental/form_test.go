@@ -97,7 +97,7 @@ func TestFormatIsWritten(t *testing.T) {
 		form := incremental.Form{Type: incremental.Time, Format: layout}
 		cursor, err := form.Parse(row.at)
 		require.NoError(t, err)
-		got := form.Before(cursor, incremental.Lag(row.lag))
+		got := form.BeforeLag(cursor, incremental.Lag(row.lag))
 		require.Equal(t, row.want, got.Value.Data, row.format)
 		again, err := form.Parse(got.Value.Data)
 		require.NoError(t, err)
@@ -111,9 +111,9 @@ func TestCursorOfAnotherForm(t *testing.T) {
 	iso, days, epoch := incremental.Form{Type: incremental.Time}, incremental.Form{Type: incremental.Time, Format: "02/01/2006"}, incremental.Form{Type: incremental.Time, Format: "%s"}
 	was, err := iso.Parse("2024-01-31T10:11:12Z")
 	require.NoError(t, err)
-	require.Equal(t, "31/01/2024", days.Before(was, 0).Value.Data)
-	require.Equal(t, 1706695872, epoch.Before(was, 0).Value.Data)
-	require.Equal(t, "2024-01-31T00:00:00Z", iso.Before(days.Before(was, 0), 0).Value.Data)
+	require.Equal(t, "31/01/2024", days.BeforeLag(was, 0).Value.Data)
+	require.Equal(t, 1706695872, epoch.BeforeLag(was, 0).Value.Data)
+	require.Equal(t, "2024-01-31T00:00:00Z", iso.BeforeLag(days.BeforeLag(was, 0), 0).Value.Data)
 	initial, err := epoch.ParseAny("2024-01-31T10:11:12Z")
 	require.NoError(t, err)
 	require.Equal(t, 1706695872, initial.Value.Data, "an initial value may be written as people write it")

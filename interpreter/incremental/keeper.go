@@ -99,7 +99,7 @@ func digestText(text string) string {
 	if text == "" {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(expression.Sum(text)[:HashLength])
+	return base64.RawURLEncoding.EncodeToString(expression.DigestBytes(text)[:HashLength])
 }
 
 func (k *Keeper) findState(name string) (at int, found bool) {

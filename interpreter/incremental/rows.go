@@ -117,7 +117,7 @@ func RowValue(row any, path string) (value any, found bool) {
 			return value, true
 		}
 	}
-	value, found, err := expression.Path(row, path)
+	value, found, err := expression.ValueAtPath(row, path)
 	return value, found && err == nil
 }
 

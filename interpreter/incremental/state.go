@@ -164,7 +164,7 @@ type State struct {
 // ReadsFrom returns the cursor from which the next call of a step with the lag reads; zero if the state has not
 // moved.
 func (s State) ReadsFrom(as Form, lag Lag) Cursor {
-	return as.NotBelow(as.Before(s.Watermark, lag), s.KnownFrom)
+	return as.NotBelow(as.BeforeLag(s.Watermark, lag), s.KnownFrom)
 }
 
 // StateChange is one change of a state, in its history.

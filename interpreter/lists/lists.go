@@ -35,8 +35,8 @@ func Pick[E, R any](list []E, pick func(E) (R, bool)) []R {
 	return out
 }
 
-// Add appends the elements that a list does not contain yet.
-func Add[E comparable](list []E, more ...E) []E {
+// AddUnique appends the elements that a list does not contain yet.
+func AddUnique[E comparable](list []E, more ...E) []E {
 	for _, one := range more {
 		if !slices.Contains(list, one) {
 			list = append(list, one)

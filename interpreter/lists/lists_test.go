@@ -37,8 +37,8 @@ func TestFirst(t *testing.T) {
 func TestAdd(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, []int{4, 1, 2}, lists.Add([]int{4, 1}, 1, 2, 2))
-	require.Nil(t, lists.Add[int](nil))
+	require.Equal(t, []int{4, 1, 2}, lists.AddUnique([]int{4, 1}, 1, 2, 2))
+	require.Nil(t, lists.AddUnique[int](nil))
 }
 
 func TestPick(t *testing.T) {

@@ -59,9 +59,9 @@ type StoredLogin struct {
 // ByConfiguration is the value of By if the first refresh token comes from the connection.
 const ByConfiguration = "the connection"
 
-// Adopt starts with the refresh token of a connection, unless that token was configured before: then the stored one
+// AdoptSeed starts with the refresh token of a connection, unless that token was configured before: then the stored one
 // is newer. It reports whether it did.
-func (s *StoredLogin) Adopt(seed *SeedToken, now time.Time) bool {
+func (s *StoredLogin) AdoptSeed(seed *SeedToken, now time.Time) bool {
 	if seed == nil || slices.Contains(s.Seeds, seed.Digest) {
 		return false
 	}
@@ -108,8 +108,8 @@ func (s *StoredLogin) clearFailures() {
 	s.Required, s.RequiredAt, s.Failure, s.RetryAt = "", time.Time{}, nil, time.Time{}
 }
 
-// Answer returns the answer to a request; false if an exchange is necessary first.
-func (s *StoredLogin) Answer(request TokenRequest, now time.Time) (TokenAnswer, bool) {
+// AnswerRequest returns the answer to a request; false if an exchange is necessary first.
+func (s *StoredLogin) AnswerRequest(request TokenRequest, now time.Time) (TokenAnswer, bool) {
 	switch {
 	case s.Required != "":
 		return TokenAnswer{Failure: s.loginRequired(s.Required)}, true
@@ -146,8 +146,8 @@ func (s *StoredLogin) NextExchange() ExchangeRequest {
 	return ExchangeRequest{Connection: s.Connection, Number: s.Issued, Refresh: s.Refresh}
 }
 
-// Accept stores the tokens of an exchange, unless newer ones are stored. It reports whether it did.
-func (s *StoredLogin) Accept(outcome ExchangeOutcome, now time.Time) bool {
+// AcceptTokens stores the tokens of an exchange, unless newer ones are stored. It reports whether it did.
+func (s *StoredLogin) AcceptTokens(outcome ExchangeOutcome, now time.Time) bool {
 	if outcome.End != EndToken || outcome.Number <= s.Generation || outcome.Number > s.Issued {
 		return false
 	}
@@ -162,14 +162,14 @@ func (s *StoredLogin) Accept(outcome ExchangeOutcome, now time.Time) bool {
 	return true
 }
 
-// End applies the outcome of an exchange. lost says that its worker did not report it.
-func (s *StoredLogin) End(outcome ExchangeOutcome, lost bool, now time.Time) {
+// EndExchange applies the outcome of an exchange. lost says that its worker did not report it.
+func (s *StoredLogin) EndExchange(outcome ExchangeOutcome, lost bool, now time.Time) {
 	if s.Generation >= outcome.Number {
 		return // reported from a spool meanwhile
 	}
 	switch outcome.End {
 	case EndToken:
-		s.Accept(outcome, now)
+		s.AcceptTokens(outcome, now)
 	case EndRefused:
 		s.Required, s.RequiredAt = strings.TrimPrefix(outcome.Failure.Message, fmt.Sprintf("connection %q: ", s.Connection)), now
 		s.Access = ""

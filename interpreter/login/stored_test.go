@@ -30,14 +30,14 @@ func failed(number int, end login.ExchangeEnd, message string) login.ExchangeOut
 func newLogin(t *testing.T) *login.StoredLogin {
 	t.Helper()
 	s := &login.StoredLogin{Connection: "shop"}
-	require.True(t, s.Adopt(seed(1), now))
+	require.True(t, s.AdoptSeed(seed(1), now))
 	return s
 }
 
 // requireFailure is why there is no token.
 func requireFailure(t *testing.T, s *login.StoredLogin, at time.Time, want string) {
 	t.Helper()
-	answer, answered := s.Answer(login.TokenRequest{Connection: "shop"}, at)
+	answer, answered := s.AnswerRequest(login.TokenRequest{Connection: "shop"}, at)
 	require.True(t, answered)
 	require.NotNil(t, answer.Failure)
 	require.Contains(t, answer.Failure.Message, want)
@@ -46,7 +46,7 @@ func requireFailure(t *testing.T, s *login.StoredLogin, at time.Time, want strin
 // requireExchange is that an exchange has to be made for a request.
 func requireExchange(t *testing.T, s *login.StoredLogin, after int, at time.Time) {
 	t.Helper()
-	_, answered := s.Answer(login.TokenRequest{Connection: "shop", After: after}, at)
+	_, answered := s.AnswerRequest(login.TokenRequest{Connection: "shop", After: after}, at)
 	require.False(t, answered)
 }
 
@@ -58,8 +58,8 @@ func TestTokensAreExchangedWhenTheyAreNeeded(t *testing.T) {
 	s := newLogin(t)
 	requireExchange(t, s, 0, now)
 	require.Equal(t, login.ExchangeRequest{Connection: "shop", Number: 2, Refresh: "seed 1"}, s.NextExchange())
-	s.End(given(2), false, now)
-	answer, answered := s.Answer(login.TokenRequest{Connection: "shop"}, now)
+	s.EndExchange(given(2), false, now)
+	answer, answered := s.AnswerRequest(login.TokenRequest{Connection: "shop"}, now)
 	require.True(t, answered)
 	require.Equal(t, login.TokenAnswer{Access: "access 2", Generation: 2, UsableUntil: now.Add(time.Hour)}, answer)
 	requireExchange(t, s, 2, now)                // it was refused
@@ -72,16 +72,16 @@ func TestAnOlderTokenNeverReplacesANewerOne(t *testing.T) {
 	t.Parallel()
 	s := newLogin(t)
 	first, second := s.NextExchange(), s.NextExchange()
-	require.False(t, s.Accept(given(second.Number+1), now), "an exchange that was never made")
-	require.True(t, s.Accept(given(second.Number), now))
-	require.False(t, s.Accept(given(first.Number), now), "of the exchange before")
-	s.End(failed(first.Number, login.EndRefused, "revoked"), false, now)
+	require.False(t, s.AcceptTokens(given(second.Number+1), now), "an exchange that was never made")
+	require.True(t, s.AcceptTokens(given(second.Number), now))
+	require.False(t, s.AcceptTokens(given(first.Number), now), "of the exchange before")
+	s.EndExchange(failed(first.Number, login.EndRefused, "revoked"), false, now)
 	require.Empty(t, s.Required)
 	require.Equal(t, "refresh 3", s.Refresh)
-	require.False(t, s.Adopt(seed(1), now), "a worker with the file of before")
+	require.False(t, s.AdoptSeed(seed(1), now), "a worker with the file of before")
 	exchange := s.NextExchange()
-	require.True(t, s.Adopt(seed(2), now), "an operator has written another one")
-	require.False(t, s.Accept(given(exchange.Number), now), "of the token before")
+	require.True(t, s.AdoptSeed(seed(2), now), "an operator has written another one")
+	require.False(t, s.AcceptTokens(given(exchange.Number), now), "of the token before")
 	require.Equal(t, "seed 2", s.Refresh)
 }
 
@@ -90,15 +90,15 @@ func TestAnExchangeWithoutAnAnswerIsMadeOnceMore(t *testing.T) {
 	t.Parallel()
 	s := newLogin(t)
 	first := s.NextExchange()
-	s.End(failed(first.Number, login.EndUnanswered, "lost"), true, now)
+	s.EndExchange(failed(first.Number, login.EndUnanswered, "lost"), true, now)
 	require.Equal(t, now.Add(login.ReportPatience), s.ReportedBy)
 	requireExchange(t, s, 0, now)
 	again := s.NextExchange()
 	require.Equal(t, first.Refresh, again.Refresh)
-	s.End(failed(again.Number, login.EndRefused, "the endpoint says invalid_grant"), false, now)
+	s.EndExchange(failed(again.Number, login.EndRefused, "the endpoint says invalid_grant"), false, now)
 	requireFailure(t, s, now, `connection "shop" needs a login: the endpoint says invalid_grant`)
 	require.False(t, s.Status().LoggedIn)
-	late := s.Accept(given(first.Number), now)
+	late := s.AcceptTokens(given(first.Number), now)
 	require.True(t, late, "a spool has the token that was lost")
 	require.True(t, s.Status().LoggedIn)
 }
@@ -121,21 +121,21 @@ func TestFailuresAreAnsweredForAWhile(t *testing.T) {
 		s := newLogin(t)
 		for range row.times {
 			requireExchange(t, s, 0, now)
-			s.End(failed(s.NextExchange().Number, row.end, "away"), row.lost, now)
+			s.EndExchange(failed(s.NextExchange().Number, row.end, "away"), row.lost, now)
 		}
 		requireFailure(t, s, now, "away")
 		requireFailure(t, s, now.Add(row.pause-1), "away")
 		requireExchange(t, s, 0, now.Add(row.pause))
-		s.End(failed(s.NextExchange().Number, login.EndFailed, "away"), false, now)
+		s.EndExchange(failed(s.NextExchange().Number, login.EndFailed, "away"), false, now)
 		requireFailure(t, s, now.Add(2*row.pause-1), "away")
-		s.End(given(s.NextExchange().Number), false, now)
+		s.EndExchange(given(s.NextExchange().Number), false, now)
 		require.Nil(t, s.Failure)
 		require.Zero(t, s.Failed)
 	}
 	s := newLogin(t)
 	outcome := failed(s.NextExchange().Number, login.EndFailed, "slower")
 	outcome.Failure.RetryAfter = 1e9
-	s.End(outcome, false, now)
+	s.EndExchange(outcome, false, now)
 	requireFailure(t, s, now.Add(59*time.Second), "slower")
 	requireExchange(t, s, 0, now.Add(time.Minute))
 }
@@ -145,10 +145,10 @@ func TestSeedsAreRemembered(t *testing.T) {
 	t.Parallel()
 	s := newLogin(t)
 	for n := range 100 {
-		s.Adopt(seed(n), now)
+		s.AdoptSeed(seed(n), now)
 	}
 	require.Len(t, s.Seeds, 32)
-	require.False(t, s.Adopt(seed(70), now))
+	require.False(t, s.AdoptSeed(seed(70), now))
 }
 
 // TestWhatNoWorkerSendsIsRefused: clients of the namespace send what they like, also texts longer than maxText.

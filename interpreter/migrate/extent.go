@@ -21,7 +21,7 @@ type extent struct {
 
 func newExtent(file *source.File) extent { return extent{file: file, text: string(file.Bytes())} }
 
-func (e extent) startOffset(n *yaml.Node) int { return e.file.ByteOffset(yamltree.Position(n)) }
+func (e extent) startOffset(n *yaml.Node) int { return e.file.ByteOffset(yamltree.PositionOf(n)) }
 
 // endOffset returns the offset after a node, before its line comment.
 func (e extent) endOffset(n *yaml.Node) int {
@@ -52,9 +52,9 @@ func (e extent) endOffset(n *yaml.Node) int {
 
 func (e extent) scalarEnd(n *yaml.Node, start int) int {
 	style := yamltree.StyleOf(n)
-	places := e.file.ScalarPositions(yamltree.Position(n), style, n.Value)
+	places := e.file.ScalarPositions(yamltree.PositionOf(n), style, n.Value)
 	last := places[len(places)-1]
-	if n.Value != "" && last == yamltree.Position(n) {
+	if n.Value != "" && last == yamltree.PositionOf(n) {
 		return unknown // the end could not be determined
 	}
 	end := e.file.ByteOffset(last)

@@ -19,7 +19,7 @@ func (m *migrator) migrateLabels() {
 	}
 	var moving []string
 	if !m.rewriteText(func(e extent, root *yaml.Node) ([]edit, bool) {
-		metadata := yamltree.Keys(root.Content[0])["metadata"]
+		metadata := yamltree.KeyValues(root.Content[0])["metadata"]
 		if moving = olderMetadata(metadata); len(moving) == 0 {
 			return nil, false
 		}
@@ -42,11 +42,11 @@ func olderMetadata(metadata *yaml.Node) []string {
 		return nil
 	}
 	taken := map[string]*yaml.Node{}
-	if labels := yamltree.Keys(metadata)["labels"]; labels != nil {
+	if labels := yamltree.KeyValues(metadata)["labels"]; labels != nil {
 		if labels.Kind != yaml.MappingNode {
 			return nil
 		}
-		taken = yamltree.Keys(labels)
+		taken = yamltree.KeyValues(labels)
 	}
 	var keys []string
 	for key, value := range yamltree.Pairs(metadata) {
@@ -59,7 +59,7 @@ func olderMetadata(metadata *yaml.Node) []string {
 
 // moveToLabels moves keys of metadata to its labels.
 func moveToLabels(metadata *yaml.Node, moving []string) {
-	labels := yamltree.Keys(metadata)["labels"]
+	labels := yamltree.KeyValues(metadata)["labels"]
 	for _, key := range moving {
 		at := yamltree.IndexOf(metadata, key)
 		pair := slices.Clone(metadata.Content[at : at+2])
@@ -77,7 +77,7 @@ func moveToLabels(metadata *yaml.Node, moving []string) {
 
 // labelEdits returns the edits that move keys of metadata to its labels.
 func (e extent) labelEdits(metadata *yaml.Node, moving []string) ([]edit, bool) {
-	labels := yamltree.Keys(metadata)["labels"]
+	labels := yamltree.KeyValues(metadata)["labels"]
 	switch {
 	case inBrackets(metadata):
 		return e.labelsInBrackets(metadata, moving)
@@ -147,10 +147,10 @@ func (e extent) labelsInBrackets(metadata *yaml.Node, moving []string) ([]edit, 
 	if start < 0 || end < 0 {
 		return nil, false
 	}
-	copied := yamltree.Resolved(metadata, false)
+	copied := yamltree.WithoutAliases(metadata, false)
 	moveToLabels(copied, moving)
-	yamltree.Keys(copied)["labels"].Style = yaml.FlowStyle
-	return []edit{{start, end, strings.TrimSpace(yamltree.Encode(copied))}}, true
+	yamltree.KeyValues(copied)["labels"].Style = yaml.FlowStyle
+	return []edit{{start, end, strings.TrimSpace(yamltree.EncodeNode(copied))}}, true
 }
 
 // wholeLines returns the first and last line of a key that does not share lines with others, including comments
@@ -177,9 +177,9 @@ func (e extent) removeLines(first, last int) edit {
 
 // metadataPlace returns the position of a key of metadata in the original.
 func (m *migrator) metadataPlace(name string) source.Position {
-	metadata := yamltree.Keys(m.root.Content[0])["metadata"]
+	metadata := yamltree.KeyValues(m.root.Content[0])["metadata"]
 	if at := yamltree.IndexOf(metadata, name); at >= 0 {
-		return yamltree.Position(metadata.Content[at])
+		return yamltree.PositionOf(metadata.Content[at])
 	}
-	return yamltree.Position(metadata)
+	return yamltree.PositionOf(metadata)
 }

@@ -75,7 +75,7 @@ func (m *migrator) rewriteText(change func(e extent, root *yaml.Node) ([]edit, b
 	}
 	text := []byte(applyAll(e.text, edits))
 	root, err := yamltree.Parse(text)
-	if err != nil || !sameTree(yamltree.Resolved(wanted, false), yamltree.Resolved(root, false)) || !slices.Equal(comments, commentLines(root)) {
+	if err != nil || !sameTree(yamltree.WithoutAliases(wanted, false), yamltree.WithoutAliases(root, false)) || !slices.Equal(comments, commentLines(root)) {
 		return false
 	}
 	m.Text = text

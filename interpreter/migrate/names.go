@@ -44,6 +44,6 @@ func (m *migrator) migrateNames(book *playbook.Playbook) {
 // scalarPlaces returns the scalars of a tree by position.
 func scalarPlaces(root *yaml.Node) map[source.Position]*yaml.Node {
 	places := map[source.Position]*yaml.Node{}
-	yamltree.EachScalar(root, func(n *yaml.Node) { places[yamltree.Position(n)] = n })
+	yamltree.EachScalar(root, func(n *yaml.Node) { places[yamltree.PositionOf(n)] = n })
 	return places
 }

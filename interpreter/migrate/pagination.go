@@ -27,13 +27,13 @@ func (m *migrator) migratePaginations() {
 		end := e.endOffset(p.Value)
 		switch {
 		case end < 0 || step.Content[at+1].Kind == yaml.AliasNode:
-			m.notMigrated(yamltree.Position(p.Key))
-		case m.isBroken(yamltree.Position(p.Key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
+			m.notMigrated(yamltree.PositionOf(p.Key))
+		case m.isBroken(yamltree.PositionOf(p.Key), source.Position{Line: e.lineAt(end), Column: 1 << 20}):
 			// The problem is reported, and the section is unchanged.
 		case m.rewritePagination(i, false), m.rewritePagination(i, true):
-			m.addChange(yamltree.Position(p.Key), "loop.pagination becomes retry, the list of policies")
+			m.addChange(yamltree.PositionOf(p.Key), "loop.pagination becomes retry, the list of policies")
 		default:
-			m.notMigrated(yamltree.Position(p.Key))
+			m.notMigrated(yamltree.PositionOf(p.Key))
 		}
 	}
 }
@@ -51,8 +51,8 @@ func (m *migrator) rewritePagination(number int, plain bool) bool {
 		loopKey, loop := step.Content[at], step.Content[at+1]
 		p := playbook.PaginationOf(loop)
 		written := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{p.Key, p.Value}}
-		written = yamltree.Resolved(written, true)
-		list := playbook.OlderPages(e.file, written.Content[1], literalTool(yamltree.Keys(step)))
+		written = yamltree.WithoutAliases(written, true)
+		list := playbook.OlderPages(e.file, written.Content[1], literalTool(yamltree.KeyValues(step)))
 		switch {
 		case list == nil:
 			return nil, false
@@ -82,11 +82,11 @@ func (e extent) pagesInBrackets(loopKey, loop *yaml.Node, p *playbook.Pagination
 	}
 	flowList(list)
 	dropComments(list)
-	text := "retry: " + strings.TrimSpace(yamltree.Encode(list))
+	text := "retry: " + strings.TrimSpace(yamltree.EncodeNode(list))
 	if p.Loop != nil {
-		rest := yamltree.Resolved(p.Loop, false)
+		rest := yamltree.WithoutAliases(p.Loop, false)
 		rest.Style = yaml.FlowStyle
-		text = "loop: " + strings.TrimSpace(yamltree.Encode(rest)) + ", " + text
+		text = "loop: " + strings.TrimSpace(yamltree.EncodeNode(rest)) + ", " + text
 	}
 	return []edit{{start, end, text}}, true
 }
@@ -98,7 +98,7 @@ func (e extent) pagesForLoop(loopKey, loop, list *yaml.Node, plain bool) ([]edit
 		return nil, false
 	}
 	site := retrySite{key: loopKey, value: loop}
-	value, ok := e.retryEdit(site, yamltree.Resolved(loop, true), list, plain)
+	value, ok := e.retryEdit(site, yamltree.WithoutAliases(loop, true), list, plain)
 	return []edit{{start, end, "retry"}, value}, ok
 }
 
@@ -111,11 +111,11 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination
 	breaks := lineBreak([]byte(e.text))
 	behind := e.lineEnd(e.lineAt(loopEnd))
 	if inBrackets(loop) {
-		rest := yamltree.Resolved(p.Loop, false)
+		rest := yamltree.WithoutAliases(p.Loop, false)
 		rest.Style = yaml.FlowStyle
 		text, ok := e.retryBlock(loopKey, written, list, e.text[e.startOffset(loop):loopEnd], plain)
 		return []edit{
-			{e.startOffset(loop), loopEnd, strings.TrimSpace(yamltree.Encode(rest))},
+			{e.startOffset(loop), loopEnd, strings.TrimSpace(yamltree.EncodeNode(rest))},
 			{behind, behind, breaks + text},
 		}, ok
 	}
@@ -134,7 +134,7 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination
 func (e extent) retryBlock(beside, written, list *yaml.Node, inside string, plain bool) (string, bool) {
 	lines := keepComments(list, written, inside, plain)
 	playbook.StyleList(list)
-	text := yamltree.Encode(list)
+	text := yamltree.EncodeNode(list)
 	if text == "" {
 		return "", false
 	}

@@ -21,11 +21,11 @@ func (m *migrator) migrateRequests() {
 	left := 0 // that could not be rewritten
 	for _, site := range sitesOf(m.root).requests {
 		if m.rewriteRequest(left) {
-			m.addChange(yamltree.Position(site.kind), "kind: "+site.kind.Value+" with params becomes the fields of a request")
+			m.addChange(yamltree.PositionOf(site.kind), "kind: "+site.kind.Value+" with params becomes the fields of a request")
 			continue
 		}
 		left++
-		m.addProblem(yamltree.Position(site.kind), playbook.CodeNotMigrated,
+		m.addProblem(yamltree.PositionOf(site.kind), playbook.CodeNotMigrated,
 			"this older form of a request cannot be rewritten in this position; write {url: …, method: POST} by hand")
 	}
 }
@@ -45,17 +45,17 @@ func (m *migrator) rewriteRequest(number int) bool {
 
 // requestText returns the newer form of a request. Comments without a place in it go above.
 func (e extent) requestText(site requestSite, start, end int) string {
-	newer := yamltree.Resolved(site.newer, true)
+	newer := yamltree.WithoutAliases(site.newer, true)
 	if site.flow {
 		newer.Style = yaml.FlowStyle
 		dropComments(newer)
-		return strings.TrimSpace(yamltree.Encode(newer))
+		return strings.TrimSpace(yamltree.EncodeNode(newer))
 	}
 	if first := newer.Content[1]; first.Kind == yaml.ScalarNode && first.LineComment == "" {
 		first.LineComment = site.kind.LineComment
 	}
 	breaks := lineBreak([]byte(e.text))
 	lines := keepComments(newer, site.node, e.text[start:end], false)
-	text := strings.Join(append(lines, yamltree.Encode(newer)), "\n")
+	text := strings.Join(append(lines, yamltree.EncodeNode(newer)), "\n")
 	return strings.TrimLeft(indentBlock(text, site.node.Column-1, breaks), " ")
 }

@@ -36,7 +36,7 @@ func (m *migrator) migrateRetries() {
 			if m.rewriteRetries(one, false) || m.rewriteRetries(one, true) {
 				m.reportRetries(original, one)
 			} else {
-				m.notMigrated(yamltree.Position(original[number].key))
+				m.notMigrated(yamltree.PositionOf(original[number].key))
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (m *migrator) migrateRetries() {
 
 func (m *migrator) reportRetries(original []retrySite, numbers []int) {
 	for _, number := range numbers {
-		m.addChange(yamltree.Position(original[number].value), "an older form of retry becomes the list of policies")
+		m.addChange(yamltree.PositionOf(original[number].value), "an older form of retry becomes the list of policies")
 	}
 }
 
@@ -57,7 +57,7 @@ func (m *migrator) retryRounds(e extent, original []retrySite) [][]int {
 		if resolveAlias(site.value).Kind == yaml.SequenceNode {
 			continue
 		}
-		pos, end := yamltree.Position(site.key), e.endOffset(site.value)
+		pos, end := yamltree.PositionOf(site.key), e.endOffset(site.value)
 		if end < 0 || aliasHasSections(site) {
 			m.notMigrated(pos)
 			continue
@@ -93,11 +93,11 @@ func aliasHasSections(site retrySite) bool {
 func (m *migrator) behindAliases(original []retrySite) {
 	seen := map[source.Position]bool{}
 	for _, site := range original {
-		seen[yamltree.Position(site.value)], seen[yamltree.Position(resolveAlias(site.value))] = true, true
+		seen[yamltree.PositionOf(site.value)], seen[yamltree.PositionOf(resolveAlias(site.value))] = true, true
 	}
 	for _, step := range stepsOf(m.root) {
-		if p := playbook.PaginationOf(resolveAlias(yamltree.Keys(step.node)["loop"])); p != nil {
-			seen[yamltree.Position(p.Key)] = true // see pagination.go
+		if p := playbook.PaginationOf(resolveAlias(yamltree.KeyValues(step.node)["loop"])); p != nil {
+			seen[yamltree.PositionOf(p.Key)] = true // see pagination.go
 		}
 	}
 	for _, d := range m.found {
@@ -126,7 +126,7 @@ func (m *migrator) rewriteRetries(numbers []int, plain bool) bool {
 		found := sitesOf(root).retries
 		for _, number := range numbers {
 			site := found[number]
-			written := yamltree.Resolved(site.value, true)
+			written := yamltree.WithoutAliases(site.value, true)
 			list := playbook.OlderRetry(e.file, written, site.tool)
 			if list == nil {
 				return nil, false
@@ -151,7 +151,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	if site.flow {
 		flowList(list)
 		dropComments(list)
-		return edit{start, end, strings.TrimSpace(yamltree.Encode(list))}, true
+		return edit{start, end, strings.TrimSpace(yamltree.EncodeNode(list))}, true
 	}
 	block := site.value.Kind == yaml.MappingNode && site.value.Style&yaml.FlowStyle == 0
 	lastLine := e.lineEnd(e.lineAt(end))
@@ -172,7 +172,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	if len(list.Content) == 0 {
 		return edit{colon, lastLine, " []" + beside}, len(lines) == 0
 	}
-	text := yamltree.Encode(list)
+	text := yamltree.EncodeNode(list)
 	if len(lines) > 0 {
 		text = strings.Join(lines, "\n") + "\n" + text
 	}

@@ -66,7 +66,7 @@ func (m *migrator) moveSink(path string) bool {
 			at := indexOfSink(step)
 			pair := slices.Clone(step.Content[at : at+2])
 			step.Content = slices.Delete(step.Content, at, at+2)
-			loop := yamltree.Keys(step)["loop"]
+			loop := yamltree.KeyValues(step)["loop"]
 			loop.Content = append(loop.Content, pair...)
 			return edits, true
 		}
@@ -111,10 +111,10 @@ func (e extent) sinkEdits(step *yaml.Node) ([]edit, bool) {
 func (e extent) loopInLines(key, loop *yaml.Node, sinkText, breaks string) edit {
 	end := e.endOffset(loop)
 	lineEnd := e.lineEnd(e.lineAt(end))
-	inLines := yamltree.Resolved(loop, false)
+	inLines := yamltree.WithoutAliases(loop, false)
 	inLines.Style = 0
 	text := strings.TrimRight(e.text[end:lineEnd], " \t") + breaks +
-		indentBlock(yamltree.Encode(inLines), key.Column+1, breaks) + sinkText
+		indentBlock(yamltree.EncodeNode(inLines), key.Column+1, breaks) + sinkText
 	return edit{e.valueOffset(key), lineEnd, text}
 }
 

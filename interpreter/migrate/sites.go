@@ -39,11 +39,11 @@ func sitesOf(root *yaml.Node) *sites {
 	if top.Kind == yaml.DocumentNode && len(top.Content) > 0 {
 		top = top.Content[0]
 	}
-	keys := yamltree.Keys(top)
+	keys := yamltree.KeyValues(top)
 	flow := inBrackets(top)
 	for _, entry := range sequenceItems(keys["workbook"]) {
 		s.visitCall(entry, "workbook entry")
-		s.visitInline(entry, pathTo(workbookPath, yamltree.Keys(entry)["name"]), flow || inBrackets(keys["workbook"]))
+		s.visitInline(entry, pathTo(workbookPath, yamltree.KeyValues(entry)["name"]), flow || inBrackets(keys["workbook"]))
 	}
 	s.visitWorkflow(keys["workflow"], "", flow)
 	s.visitNotices(keys, flow)
@@ -68,14 +68,14 @@ func (s *sites) visitWorkflow(workflow *yaml.Node, path string, flow bool) {
 
 // visitInline visits the steps of the inline playbook of a call.
 func (s *sites) visitInline(call *yaml.Node, path string, flow bool) {
-	keys := yamltree.Keys(call)
+	keys := yamltree.KeyValues(call)
 	if call.Kind != yaml.MappingNode || !playbook.TraitsOf(literalTool(keys)).Plays {
 		return
 	}
 	flow = flow || inBrackets(call)
 	s.visitWorkflow(keys[playbook.FieldWorkflow], path, flow)
 	if tool := groupOf(keys); tool != nil {
-		s.visitWorkflow(yamltree.Keys(tool)[playbook.FieldWorkflow], path, flow || inBrackets(tool))
+		s.visitWorkflow(yamltree.KeyValues(tool)[playbook.FieldWorkflow], path, flow || inBrackets(tool))
 	}
 }
 
@@ -94,12 +94,12 @@ func (s *sites) visitStep(step *yaml.Node, outer string, flow bool) {
 	}
 	flow = flow || inBrackets(step)
 	s.visitCall(step, "step")
-	keys := yamltree.Keys(step)
+	keys := yamltree.KeyValues(step)
 	path := pathTo(outer, keys["step"])
 	s.steps = append(s.steps, stepSite{step, path, flow})
 	s.requestsOf(keys, flow)
 	if tool := groupOf(keys); tool != nil {
-		s.requestsOf(yamltree.Keys(tool), flow || inBrackets(tool))
+		s.requestsOf(yamltree.KeyValues(tool), flow || inBrackets(tool))
 	}
 	s.visitInline(step, path, flow)
 	s.visitRetry(step, literalTool(keys), flow)
@@ -123,7 +123,7 @@ func (s *sites) visitNotices(words map[string]*yaml.Node, flow bool) {
 			s.visitRequest(notice, flow || inBrackets(value))
 			s.visitCall(notice, "notice")
 			if notice.Kind == yaml.MappingNode {
-				s.visitRetry(notice, cmp.Or(literalTool(yamltree.Keys(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
+				s.visitRetry(notice, cmp.Or(literalTool(yamltree.KeyValues(notice)), playbook.NoticeTool), flow || inBrackets(value) || inBrackets(notice))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func (s *sites) visitSink(sink *yaml.Node, flow bool) {
 	}
 	flow = flow || inBrackets(sink)
 	s.visitCall(sink, "sink")
-	s.visitRetry(sink, literalTool(yamltree.Keys(sink)), flow)
+	s.visitRetry(sink, literalTool(yamltree.KeyValues(sink)), flow)
 }
 
 // literalTool returns the literal tool of a call, in either spelling.
@@ -176,7 +176,7 @@ func literalTool(keys map[string]*yaml.Node) string {
 		tool = keys["type"]
 	}
 	if tool != nil && tool.Kind == yaml.MappingNode {
-		inner := yamltree.Keys(tool)
+		inner := yamltree.KeyValues(tool)
 		if tool = inner["kind"]; tool == nil {
 			tool = inner["type"]
 		}
@@ -199,10 +199,10 @@ func (s *sites) visitRetry(owner *yaml.Node, tool string, flow bool) {
 		})
 		flow := flow || inBrackets(value)
 		for _, policy := range sequenceItems(value) {
-			s.visitThen(yamltree.Keys(policy)["then"], flow || inBrackets(policy))
+			s.visitThen(yamltree.KeyValues(policy)["then"], flow || inBrackets(policy))
 		}
 		if value.Kind == yaml.MappingNode {
-			s.visitThen(yamltree.Keys(value)["on_success"], flow)
+			s.visitThen(yamltree.KeyValues(value)["on_success"], flow)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (s *sites) visitThen(then *yaml.Node, flow bool) {
 		return
 	}
 	flow = flow || inBrackets(then)
-	keys := yamltree.Keys(then)
+	keys := yamltree.KeyValues(then)
 	s.visitRenamed(then, "then")
 	s.visitSink(sinkNode(then), flow)
 	for _, word := range []string{"per_iteration", "per_page"} {
@@ -233,7 +233,7 @@ func (s *sites) visitCall(n *yaml.Node, section string) {
 		return
 	}
 	s.visitRenamed(n, section)
-	keys := yamltree.Keys(n)
+	keys := yamltree.KeyValues(n)
 	if tool := groupOf(keys); tool != nil {
 		s.visitRenamed(tool, "tool")
 	}
@@ -249,7 +249,7 @@ func (s *sites) visitRenamed(n *yaml.Node, section string) {
 		return
 	}
 	for key := range yamltree.Pairs(n) {
-		if newer := playbook.Spelling(section, key.Value); newer != "" && newer != key.Value {
+		if newer := playbook.CurrentSpelling(section, key.Value); newer != "" && newer != key.Value {
 			s.words = append(s.words, wordSite{key, newer})
 		}
 	}

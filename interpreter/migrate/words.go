@@ -33,7 +33,7 @@ func applyAll(text string, edits []edit) string {
 
 // versionOf returns the apiVersion of a file, "" if it has none.
 func versionOf(top *yaml.Node) string {
-	if version := yamltree.Keys(top)["apiVersion"]; version != nil {
+	if version := yamltree.KeyValues(top)["apiVersion"]; version != nil {
 		return version.Value
 	}
 	return ""
@@ -60,30 +60,30 @@ func (m *migrator) migrateWords() {
 		}
 		return edits, true
 	}) {
-		m.addProblem(yamltree.Position(top), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
+		m.addProblem(yamltree.PositionOf(top), playbook.CodeNotMigrated, "the spellings of "+playbook.OlderVersion+" cannot be rewritten here; write those of "+playbook.Version+" by hand")
 		return
 	}
 	for _, word := range sitesOf(m.root).words {
-		m.addChange(yamltree.Position(word.key), word.key.Value+" becomes "+word.newer)
+		m.addChange(yamltree.PositionOf(word.key), word.key.Value+" becomes "+word.newer)
 	}
 	if newer {
-		m.addChange(yamltree.Position(yamltree.Keys(top)["apiVersion"]), "apiVersion becomes "+playbook.Version)
+		m.addChange(yamltree.PositionOf(yamltree.KeyValues(top)["apiVersion"]), "apiVersion becomes "+playbook.Version)
 	}
 }
 
 // changeVersion returns the edit of apiVersion; false if the newer version would refuse the file.
 func (m *migrator) changeVersion(e extent, top *yaml.Node) (edit, bool) {
 	extra := false
-	if metadata := yamltree.Keys(top)["metadata"]; metadata != nil {
+	if metadata := yamltree.KeyValues(top)["metadata"]; metadata != nil {
 		for key := range yamltree.Pairs(metadata) {
-			if playbook.Spelling("metadata", key.Value) == "" {
+			if playbook.CurrentSpelling("metadata", key.Value) == "" {
 				m.addProblem(m.metadataPlace(key.Value), playbook.CodeNotMigrated,
 					"metadata."+key.Value+" cannot be turned into a label automatically, and "+playbook.Version+" has no such key; write it as a label or remove it, so that apiVersion can become "+playbook.Version)
 				extra = true
 			}
 		}
 	}
-	value := yamltree.Keys(top)["apiVersion"]
+	value := yamltree.KeyValues(top)["apiVersion"]
 	start, end := e.startOffset(value), e.endOffset(value)
 	if extra || start < 0 || end < 0 {
 		return edit{}, false

@@ -141,9 +141,9 @@ type Conflict struct {
 	Overlap string `json:"overlap"`
 }
 
-// Claim records a claim and returns nil, or returns the claims of others that prevent it. Repeating a claim changes
+// RecordClaim records a claim and returns nil, or returns the claims of others that prevent it. Repeating a claim changes
 // nothing.
-func (l *Ledger) Claim(request ClaimRequest) []BackfillClaim {
+func (l *Ledger) RecordClaim(request ClaimRequest) []BackfillClaim {
 	l.claims = slices.DeleteFunc(l.claims, func(c BackfillClaim) bool {
 		return c.Holder == request.Holder || slices.Contains(request.Ended, c.Holder)
 	})

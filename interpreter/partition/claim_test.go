@@ -25,10 +25,10 @@ func TestClaims(t *testing.T) {
 	days, err := set(t, "day", "2024-01-01", "Europe/Berlin").CompletePartitions(at(t, "2024-02-01T12:00:00Z"))
 	require.NoError(t, err)
 	l := &partition.Ledger{}
-	require.Empty(t, l.Claim(claimOf(t, "a", days[:10]...)))
-	require.Empty(t, l.Claim(claimOf(t, "a", days[:10]...)), "the same request again")
+	require.Empty(t, l.RecordClaim(claimOf(t, "a", days[:10]...)))
+	require.Empty(t, l.RecordClaim(claimOf(t, "a", days[:10]...)), "the same request again")
 	require.Equal(t, 1, l.Len())
-	require.Empty(t, l.Claim(claimOf(t, "b", days[20], days[22], days[30])))
+	require.Empty(t, l.RecordClaim(claimOf(t, "b", days[20], days[22], days[30])))
 	l = reread(t, l)
 	for name, row := range map[string]struct {
 		days    []partition.Partition
@@ -52,17 +52,17 @@ func TestClaims(t *testing.T) {
 		}
 		require.Len(t, found, 1, name)
 		require.Equal(t, row.overlap, found[0].OverlapWith(request.BackfillClaim).ClaimText(), name)
-		require.Equal(t, found, l.Claim(request), name)
+		require.Equal(t, found, l.RecordClaim(request), name)
 	}
 	release := claimOf(t, "a", days[:10]...)
 	release.Release = true
-	require.Empty(t, l.Claim(release))
-	require.Empty(t, l.Claim(claimOf(t, "c", days[:10]...)))
+	require.Empty(t, l.RecordClaim(release))
+	require.Empty(t, l.RecordClaim(claimOf(t, "c", days[:10]...)))
 	request := claimOf(t, "d", days[22])
 	request.Ended = []partition.Holder{{Run: "b", First: "of another b"}}
-	require.Len(t, l.Claim(request), 1)
+	require.Len(t, l.RecordClaim(request), 1)
 	request.Ended = []partition.Holder{{Run: "b", First: "b-1"}}
-	require.Empty(t, l.Claim(request))
+	require.Empty(t, l.RecordClaim(request))
 	require.Equal(t, 2, l.Len())
 }
 
@@ -71,10 +71,10 @@ func TestClaimsOfALists(t *testing.T) {
 	t.Parallel()
 	eu, us, asia := partition.Partition{Key: "eu"}, partition.Partition{Key: "us", Index: 1}, partition.Partition{Key: "asia", Index: 2}
 	l := &partition.Ledger{}
-	require.Empty(t, l.Claim(claimOf(t, "a", eu, us)))
-	require.Empty(t, l.Claim(claimOf(t, "b", asia)))
+	require.Empty(t, l.RecordClaim(claimOf(t, "a", eu, us)))
+	require.Empty(t, l.RecordClaim(claimOf(t, "b", asia)))
 	refused := claimOf(t, "c", us, asia)
-	others := reread(t, l).Claim(refused)
+	others := reread(t, l).RecordClaim(refused)
 	require.Len(t, others, 2)
 	require.Equal(t, "us", others[0].OverlapWith(refused.BackfillClaim).ClaimText())
 	require.True(t, others[1].HoldsPartition(asia))
@@ -102,13 +102,13 @@ func TestManyClaims(t *testing.T) {
 		"from 2024-01-01T08:00:00Z to 2024-01-01T09:00:00Z and 95 more", partition.ClaimOf("orders", odd[:100]).ClaimText())
 	l := &partition.Ledger{}
 	for i := range 100 {
-		require.Empty(t, l.Claim(claimOf(t, hour(i).Key, hour(i))))
+		require.Empty(t, l.RecordClaim(claimOf(t, hour(i).Key, hour(i))))
 	}
 	last := claimOf(t, "last", hour(500))
-	ended := l.Claim(last)
+	ended := l.RecordClaim(last)
 	require.Len(t, ended, 100)
 	last.Ended = []partition.Holder{ended[3].Holder}
-	require.Empty(t, l.Claim(last))
+	require.Empty(t, l.RecordClaim(last))
 }
 
 // TestClaimCheck: what no backfill claims is refused.

@@ -110,8 +110,8 @@ type Ledger struct {
 	claims  []BackfillClaim // of running backfills
 }
 
-// Note applies a run's report. Applying it again changes nothing.
-func (l *Ledger) Note(note Note) error {
+// ApplyNote applies a run's report. Applying it again changes nothing.
+func (l *Ledger) ApplyNote(note Note) error {
 	l.running = slices.DeleteFunc(l.running, func(r running) bool { return r.Run == note.Run })
 	p := note.Partition
 	switch {
@@ -181,8 +181,8 @@ func (l *Ledger) mergeSpans(from, to int) {
 	}
 }
 
-// Run returns the workflow ID of a run that has begun a partition and not reported its end; "" for none.
-func (l *Ledger) Run(p Partition) string {
+// OpenRun returns the workflow ID of a run that has begun a partition and not reported its end; "" for none.
+func (l *Ledger) OpenRun(p Partition) string {
 	for _, r := range slices.Backward(l.running) {
 		if r.Key == p.Key && r.From == startOf(p) {
 			return r.Run

@@ -41,7 +41,7 @@ func TestLedgerAgainstAMap(t *testing.T) {
 			p := all[random.IntN(len(all))]
 			n := note(p, []string{"one", "two"}[random.IntN(2)], fmt.Sprint("run-", i), []partition.Status{partition.Done, partition.Done, partition.Failed}[random.IntN(3)])
 			require.NoError(t, n.Check())
-			require.NoError(t, l.Note(n))
+			require.NoError(t, l.ApplyNote(n))
 			last[p.Key] = n
 			if random.IntN(50) == 0 {
 				l = reread(t, l)
@@ -73,10 +73,10 @@ func TestLedgerIsRanges(t *testing.T) {
 	require.Len(t, all, 10_000)
 	l := &partition.Ledger{}
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) {
-		require.NoError(t, l.Note(note(all[i], "one", "run", partition.Done)))
+		require.NoError(t, l.ApplyNote(note(all[i], "one", "run", partition.Done)))
 	}
 	require.Equal(t, 1, l.Len())
-	require.NoError(t, l.Note(note(all[5000], "one", "run", partition.Failed)))
+	require.NoError(t, l.ApplyNote(note(all[5000], "one", "run", partition.Failed)))
 	require.Equal(t, 3, l.Len())
 	for i, p := range all {
 		want := partition.Done
@@ -100,18 +100,18 @@ func TestLedgerOfOtherPartitions(t *testing.T) {
 	months, err := set(t, "month", "2024-01-01", "").CompletePartitions(until)
 	require.NoError(t, err)
 	l := &partition.Ledger{}
-	require.NoError(t, l.Note(note(months[1], "months", "run", partition.Done)))
+	require.NoError(t, l.ApplyNote(note(months[1], "months", "run", partition.Done)))
 	require.Equal(t, partition.Missing, l.StatusOf(days[30], "days"))
 	require.Equal(t, partition.Stale, l.StatusOf(days[31], "days"))
 	require.Equal(t, partition.Stale, l.StatusOf(days[59], "days"))
 	require.Equal(t, partition.Missing, l.StatusOf(days[60], "days"))
 	for _, day := range days[:30] {
-		require.NoError(t, l.Note(note(day, "days", "run", partition.Done)))
+		require.NoError(t, l.ApplyNote(note(day, "days", "run", partition.Done)))
 	}
 	require.Equal(t, partition.Missing, l.StatusOf(months[0], "months"))
-	require.NoError(t, l.Note(note(days[30], "days", "run", partition.Done)))
+	require.NoError(t, l.ApplyNote(note(days[30], "days", "run", partition.Done)))
 	require.Equal(t, partition.Stale, l.StatusOf(months[0], "months"))
-	require.NoError(t, l.Note(note(days[35], "days", "run", partition.Failed)))
+	require.NoError(t, l.ApplyNote(note(days[35], "days", "run", partition.Failed)))
 	require.Equal(t, partition.Failed, l.StatusOf(months[1], "months"))
 }
 
@@ -122,20 +122,20 @@ func TestLedgerOfRuns(t *testing.T) {
 	p := partition.Partition{Key: "eu"}
 	l := &partition.Ledger{}
 	require.Equal(t, partition.Missing, l.StatusOf(p, "one"))
-	require.NoError(t, l.Note(note(p, "one", "a", partition.Running)))
-	require.NoError(t, l.Note(note(p, "one", "b", partition.Running)))
+	require.NoError(t, l.ApplyNote(note(p, "one", "a", partition.Running)))
+	require.NoError(t, l.ApplyNote(note(p, "one", "b", partition.Running)))
 	l = reread(t, l)
-	require.Equal(t, "b", l.Run(p))
+	require.Equal(t, "b", l.OpenRun(p))
 	require.Equal(t, partition.Missing, l.StatusOf(p, "one"))
-	require.NoError(t, l.Note(note(p, "one", "b", partition.Failed)))
-	require.Equal(t, "a", l.Run(p))
+	require.NoError(t, l.ApplyNote(note(p, "one", "b", partition.Failed)))
+	require.Equal(t, "a", l.OpenRun(p))
 	require.Equal(t, partition.Failed, l.StatusOf(p, "one"))
-	require.NoError(t, l.Note(note(p, "two", "a", partition.Done)))
-	require.Empty(t, l.Run(p))
+	require.NoError(t, l.ApplyNote(note(p, "two", "a", partition.Done)))
+	require.Empty(t, l.OpenRun(p))
 	require.Equal(t, partition.Stale, l.StatusOf(p, "one"))
-	require.NoError(t, l.Note(note(p, "one", "c", partition.Running)))
-	require.NoError(t, l.Note(note(p, "one", "c", partition.Missing)))
-	require.Empty(t, l.Run(p))
+	require.NoError(t, l.ApplyNote(note(p, "one", "c", partition.Running)))
+	require.NoError(t, l.ApplyNote(note(p, "one", "c", partition.Missing)))
+	require.Empty(t, l.OpenRun(p))
 	require.Equal(t, partition.Done, l.StatusOf(p, "two"))
 	reread(t, l)
 	require.Error(t, note(p, "", "a", partition.Done).Check())

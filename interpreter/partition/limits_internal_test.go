@@ -44,8 +44,8 @@ func TestLedgerIsFull(t *testing.T) {
 	done := func(n int) Note {
 		return Note{Playbook: "orders", Partition: everyOther(n), Identity: "one", Run: "run", Status: Done}
 	}
-	require.EqualError(t, l.Note(done(maxSpans)), "200000 spans of time are kept, and there is no room for another one")
-	require.NoError(t, l.Note(done(maxSpans-1)))
+	require.EqualError(t, l.ApplyNote(done(maxSpans)), "200000 spans of time are kept, and there is no room for another one")
+	require.NoError(t, l.ApplyNote(done(maxSpans-1)))
 	require.Equal(t, Done, l.StatusOf(everyOther(maxSpans-1), "one"))
 
 	for i := range maxSpans / 100 {
@@ -55,11 +55,11 @@ func TestLedgerIsFull(t *testing.T) {
 	require.NoError(t, l.listPartition(listedPartition{Key: "listed 0", Failed: true}))
 
 	for i := range maxRunning + 1 {
-		require.NoError(t, l.Note(Note{Playbook: "orders", Partition: everyOther(i), Identity: "one", Run: fmt.Sprint("run ", i), Status: Running}))
+		require.NoError(t, l.ApplyNote(Note{Playbook: "orders", Partition: everyOther(i), Identity: "one", Run: fmt.Sprint("run ", i), Status: Running}))
 	}
-	require.Empty(t, l.Run(everyOther(0)))
-	require.Equal(t, "run 1", l.Run(everyOther(1)))
-	require.Equal(t, fmt.Sprint("run ", maxRunning), l.Run(everyOther(maxRunning)))
+	require.Empty(t, l.OpenRun(everyOther(0)))
+	require.Equal(t, "run 1", l.OpenRun(everyOther(1)))
+	require.Equal(t, fmt.Sprint("run ", maxRunning), l.OpenRun(everyOther(maxRunning)))
 }
 
 // TestForeignLedgers passes maxSnapshot, of which a few packed bytes unpack to more.

@@ -235,8 +235,8 @@ func (s *Set) isShownTwice(t time.Time) bool {
 // IsList reports whether the partitions come from a list and have no times.
 func (s *Set) IsList() bool { return s.rule.Keys != nil }
 
-// First returns the key of the first partition.
-func (s *Set) First() string { return s.partitionAt(0).Key }
+// FirstKey returns the key of the first partition.
+func (s *Set) FirstKey() string { return s.partitionAt(0).Key }
 
 // UnitName returns one of Units, "" for a length or a list.
 func (s *Set) UnitName() string { return s.rule.Unit }
@@ -273,7 +273,7 @@ func (s *Set) CompletePartitions(at time.Time) ([]Partition, error) {
 // complete one.
 func (s *Set) ForRun(key string, at time.Time) (Partition, error) {
 	if key != "" {
-		p, err := s.Find(key)
+		p, err := s.FindPartition(key)
 		if err == nil && p.End.After(at) {
 			err = fmt.Errorf("the partition %s does not end before %s", key, p.End.Format(time.RFC3339))
 		}
@@ -322,8 +322,8 @@ func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
 	return s.partitionAt(index), nil
 }
 
-// Find returns the partition with a key.
-func (s *Set) Find(key string) (Partition, error) {
+// FindPartition returns the partition with a key.
+func (s *Set) FindPartition(key string) (Partition, error) {
 	if s.IsList() {
 		if at := slices.Index(s.rule.Keys, key); at >= 0 {
 			return s.partitionAt(at), nil

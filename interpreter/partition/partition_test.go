@@ -14,7 +14,7 @@ import (
 
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
-	found, err := expression.Zone(name)
+	found, err := expression.LoadZone(name)
 	require.NoError(t, err)
 	return found
 }
@@ -72,7 +72,7 @@ func TestKeysAndLengths(t *testing.T) {
 		require.Equal(t, row.key, p.Key, "%+v", row)
 		require.Equal(t, row.from, p.Start.Format(time.RFC3339), "%+v", row)
 		require.Equal(t, row.length, p.End.Sub(p.Start).String(), "%+v", row)
-		found, err := parts.Find(p.Key)
+		found, err := parts.FindPartition(p.Key)
 		require.NoError(t, err)
 		require.Equal(t, p, found)
 		require.Equal(t, map[string]any{
@@ -112,7 +112,7 @@ func TestPartitionsTouch(t *testing.T) {
 				holding, err := parts.PartitionHolding(moment)
 				require.NoError(t, err)
 				require.Equal(t, p, holding, "%s in %q at %s", unit, in, moment)
-				found, err := parts.Find(p.Key)
+				found, err := parts.FindPartition(p.Key)
 				require.NoError(t, err)
 				require.Equal(t, p, found)
 				newest, err := parts.ForRun("", p.End)

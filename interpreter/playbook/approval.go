@@ -165,7 +165,7 @@ func textList(name string, v any) ([]string, *ApprovalError) {
 		fault := ""
 		switch {
 		case !isText:
-			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, Shorten(expression.Text(item)), DescribeValue(item))
+			fault = fmt.Sprintf("%s must be a list of texts, and %s is %s", name, ShortenText(expression.Text(item)), DescribeValue(item))
 		case text == "":
 			fault = name + " must be a list of texts, and one is empty"
 		case len(text) > maxApprovalOption:
@@ -252,20 +252,20 @@ func (i ApprovalItem) readValue(v any) (any, error) {
 			return text, nil
 		}
 	}
-	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(Shorten(expression.Text(v))))
+	return nil, fmt.Errorf("must be %s, not %s", i.Type, strconv.Quote(ShortenText(expression.Text(v))))
 }
 
 // mostFaults bounds the faults of a form in one error message.
 const mostFaults = 20
 
-// Fill returns the values of the form, which may be given in their types or as text; partly allows required ones to
+// FillForm returns the values of the form, which may be given in their types or as text; partly allows required ones to
 // be missing. The error lists all faults.
-func (a *Approval) Fill(given map[string]any, partly bool) (map[string]any, error) {
+func (a *Approval) FillForm(given map[string]any, partly bool) (map[string]any, error) {
 	filled := make(map[string]any, len(a.Form))
 	var faults []string
 	for _, name := range SortedKeys(given) {
 		if !slices.ContainsFunc(a.Form, func(item ApprovalItem) bool { return item.Name == name }) {
-			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", Shorten(name), strings.Join(lists.Map(a.Form, func(item ApprovalItem) string { return item.Name }), ", ")))
+			faults = append(faults, fmt.Sprintf("the form has no field %q; its fields are %s", ShortenText(name), strings.Join(lists.Map(a.Form, func(item ApprovalItem) string { return item.Name }), ", ")))
 			break // one is enough to see that another form was meant
 		}
 	}

@@ -93,7 +93,7 @@ func TestBoundsOfApprovals(t *testing.T) {
 	for i := 1; i < 50; i++ {
 		given[fmt.Sprintf("f%d", i)] = "none"
 	}
-	_, err = approval.Fill(given, false)
+	_, err = approval.FillForm(given, false)
 	require.ErrorContains(t, err, "f0 must be text")
 	require.ErrorContains(t, err, "and 30 more")
 }

@@ -83,7 +83,7 @@ workflow:
 func TestCodesAreDocumented(t *testing.T) {
 	t.Parallel()
 	var codes []string
-	for _, doc := range check.Codes() {
+	for _, doc := range check.DiagnosticCodes() {
 		require.Regexp(t, `^[a-z]+(-[a-z]+)*$`, doc.Code)
 		require.NotEmpty(t, doc.Meaning, doc.Code)
 		codes = append(codes, doc.Code)
@@ -122,7 +122,7 @@ func TestEveryCodeHasAnExample(t *testing.T) {
 	// Tested above, as their input is large; and in package activities.
 	generated := []string{playbook.CodeTooLarge, playbook.CodeTooManySteps, playbook.CodeTooDeep, check.CodeCodeSyntax}
 	var missing []string
-	for _, doc := range check.Codes() {
+	for _, doc := range check.DiagnosticCodes() {
 		if !slices.Contains(generated, doc.Code) && !strings.Contains(all.String(), "["+doc.Code+"]") {
 			missing = append(missing, doc.Code)
 		}

@@ -23,7 +23,7 @@ func TestDataReadsYAMLAndJSON(t *testing.T) {
 		"a: {b: 0.5}\nc: [true]":      `{"a":{"b":0.5},"c":[true]}`,
 		`{"a": {"b": [1, "\u00e9"]}}`: `{"a":{"b":[1,"é"]}}`,
 	} {
-		value, found := playbook.Data(source.NewFile("data", []byte(text)))
+		value, found := playbook.DecodeData(source.NewFile("data", []byte(text)))
 		require.Empty(t, found, text)
 		encoded, err := json.Marshal(value)
 		require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestDataRefusesWhatPlaybooksMayNotHave(t *testing.T) {
 		"a: " + strings.Repeat("[", 3) + "]]":  "",
 		"1: a\n2: b\n---\nanother: document\n": playbook.CodeSeveralDocuments,
 	} {
-		_, found := playbook.Data(source.NewFile("data", []byte(text)))
+		_, found := playbook.DecodeData(source.NewFile("data", []byte(text)))
 		require.True(t, found.HasErrors(), "%.40s", text)
 		if code != "" {
 			require.Equal(t, code, found[0].Code, "%.40s", text)

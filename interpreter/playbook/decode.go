@@ -37,7 +37,7 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	pb := readPlaybook(d)
 	if pb != nil {
 		attachStatements(pb)
-		pb.nameInlined(pb.attest(file.Bytes()))
+		pb.nameInlined(pb.setAttestation(file.Bytes()))
 	}
 	d.Found.Sort()
 	d.Found.Limit(maxProblems, CodeTooLarge)
@@ -130,12 +130,12 @@ var laterNoetl = regexp.MustCompile(`^noetl\.io/v([2-9]|[1-9][0-9])`)
 // otherLanguage reports a playbook of another language, in which similar words have other meanings, so that the
 // rest cannot be checked.
 func (d *decoder) otherLanguage(root *yaml.Node) bool {
-	version := yamltree.Keys(root)["apiVersion"]
+	version := yamltree.KeyValues(root)["apiVersion"]
 	if root.Kind != yaml.MappingNode || version == nil || !laterNoetl.MatchString(version.Value) {
 		return false
 	}
 	d.Errorf(positionOf(version), codeOtherLanguage,
-		"%s is another language; nothing else in the file was checked", Shorten(version.Value))
+		"%s is another language; nothing else in the file was checked", ShortenText(version.Value))
 	return true
 }
 
@@ -178,7 +178,7 @@ func readPlaybookName(d *decoder, n *yaml.Node, what string) string {
 		return ""
 	}
 	if len(name) > maxPlaybookName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-		d.Errorf(positionOf(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, Shorten(name))
+		d.Errorf(positionOf(n), CodeBadName, "%s must be one line of at most %d bytes, not %q", what, maxPlaybookName, ShortenText(name))
 		return ""
 	}
 	return name
@@ -222,10 +222,10 @@ func isLabel(s *section, key string, n *yaml.Node) bool {
 		expression.Suggest(key, s.olderNames()) == ""
 }
 
-// Data decodes YAML or JSON that is not a playbook: a workload, the value of a flag, a list of connections. The
+// DecodeData decodes YAML or JSON that is not a playbook: a workload, the value of a flag, a list of connections. The
 // limits and rules of playbooks apply, and numbers are exact. An empty text gives nil. The value may be used if no
 // diagnostic is an error.
-func Data(file *source.File) (any, source.Diagnostics) {
+func DecodeData(file *source.File) (any, source.Diagnostics) {
 	if len(bytes.TrimSpace(file.Bytes())) == 0 {
 		return nil, nil
 	}

@@ -61,12 +61,12 @@ func readAction(d *decoder, f *fields, path string) *Action {
 		action.Tool = readNameNode(d, tool, "tool must be the name of a tool")
 	}
 	for _, field := range f.rest {
-		if field.name == FieldWorkflow && action.Traits().Plays {
+		if field.name == FieldWorkflow && action.ToolTraits().Plays {
 			action.Inline = readInlined(d, field)
 			continue
 		}
 		before := len(d.Found)
-		if field.name == FieldTo && action.Traits().Moves {
+		if field.name == FieldTo && action.ToolTraits().Moves {
 			field.value = readMovedRows(d, field.value, action)
 		}
 		if entry := readToolEntry(d, field); entry != nil {
@@ -181,7 +181,7 @@ func readWorkbook(d *decoder, n *yaml.Node) []*Action {
 		}
 		named := &Action{}
 		d.readFirst(f, "name", named)
-		f.path = "the workbook entry " + Quote(named.Name)
+		f.path = "the workbook entry " + QuoteWord(named.Name)
 		action := readAction(d, f, f.path)
 		action.Name = named.Name
 		d.readWords(f, action, at{})
@@ -230,8 +230,8 @@ func literalTool(action *Action) string {
 	return name
 }
 
-// Quote quotes a word for messages.
-func Quote(text string) string { return strconv.Quote(text) }
+// QuoteWord quotes a word for messages.
+func QuoteWord(text string) string { return strconv.Quote(text) }
 
 var sinkSection = sectionOf(section{name: "sink", called: "a sink", open: true, fields: olderFields}, withCall((*Sink).action, []keyOf[Sink]{
 	acceptKey(key{name: "tool", older: []string{"type", "storage"}, doc: "the tool that writes", required: "tool: postgres"},
@@ -268,8 +268,8 @@ func (a *Action) rowShape() *RowShape {
 	return a.Rows
 }
 
-// Nodes returns the values of the fields; none for nil.
-func (s *RowShape) Nodes() []*Node {
+// FieldNodes returns the values of the fields; none for nil.
+func (s *RowShape) FieldNodes() []*Node {
 	if s == nil {
 		return nil
 	}
@@ -281,8 +281,8 @@ func (s *RowShape) isExcluded(name string) bool {
 	return s != nil && slices.ContainsFunc(s.Exclude, func(one *ExcludedField) bool { return one.Name == name })
 }
 
-// Excluded returns the names of the excluded fields, in file order.
-func (s *RowShape) Excluded() []string {
+// ExcludedNames returns the names of the excluded fields, in file order.
+func (s *RowShape) ExcludedNames() []string {
 	return lists.Map(s.Exclude, func(one *ExcludedField) string { return one.Name })
 }
 
@@ -304,7 +304,7 @@ func readRowFields(d *decoder, w written, shape *RowShape) {
 		}
 		if entry.Value.Template == nil && !entry.Value.IsConstant() {
 			d.Errorf(entry.Value.Pos, codeWrongType, "%s.%s must be one expression, such as \"{{ {'id': row.id} }}\", not %s with templates in it",
-				w.what, Shorten(entry.Key), describeYAML(value))
+				w.what, ShortenText(entry.Key), describeYAML(value))
 			continue
 		}
 		shape.Fields = append(shape.Fields, entry)
@@ -356,7 +356,7 @@ func readExcluded(d *decoder, w written, shape *RowShape) {
 			continue
 		}
 		if shape.isExcluded(name) {
-			d.Errorf(positionOf(item), CodeConflict, "%s has %q twice; remove one of them", w.what, Shorten(name))
+			d.Errorf(positionOf(item), CodeConflict, "%s has %q twice; remove one of them", w.what, ShortenText(name))
 			continue
 		}
 		shape.Exclude = append(shape.Exclude, &ExcludedField{Name: name, Pos: positionOf(item)})

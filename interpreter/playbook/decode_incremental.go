@@ -130,7 +130,7 @@ func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 		return
 	}
 	i.Type = typed
-	if _, err := i.Form().ParseAny(value); err != nil {
+	if _, err := i.CursorForm().ParseAny(value); err != nil {
 		hint := ""
 		if i.Format == "" {
 			hint = initialHint(typed, value)
@@ -213,7 +213,7 @@ func (i *Incremental) readStep(d *decoder, f *fields) {
 	if !ok {
 		return
 	}
-	if err := i.Form().CheckStep(text); err != nil {
+	if err := i.CursorForm().CheckStep(text); err != nil {
 		d.Errorf(positionOf(n), CodeWrongValue, "%s: %s", what, err)
 		return
 	}
@@ -252,7 +252,7 @@ func readRowPath(d *decoder, n *yaml.Node, what string) string {
 		return ""
 	}
 	if plain, ok := plainPath(text); ok {
-		d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted and starts at the row: write %s: %s", Shorten(text), what, plain)
+		d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted and starts at the row: write %s: %s", ShortenText(text), what, plain)
 	}
 	return text
 }
@@ -271,7 +271,7 @@ func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 	keys := d.readTexts(n, what)
 	for i, key := range keys {
 		if slices.Contains(keys[:i], key) {
-			d.Errorf(positionOf(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, Shorten(key))
+			d.Errorf(positionOf(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, ShortenText(key))
 		}
 	}
 	return keys

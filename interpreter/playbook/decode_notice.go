@@ -22,8 +22,8 @@ const (
 	EventLate      = "late"
 )
 
-// Events returns all events.
-func Events() []string {
+// NoticeEvents returns all events.
+func NoticeEvents() []string {
 	return []string{EventCompleted, EventPartial, EventFailed, EventCancelled, EventPaused, EventExhausted, EventLate}
 }
 
@@ -44,11 +44,11 @@ var noticeSection = sectionOf(section{name: "notice", called: "a notice", open: 
 
 var notifySection = sectionOf(section{name: "notify", called: "an entry of notify", open: true, fields: olderFields}, append([]keyOf[Notice]{
 	acceptKey(key{name: "on", doc: "the events to report, one name or a list: " + eventNames(), required: "on: [failed, late]"},
-		readAs(WordChoices, func(d *decoder, w written, n *Notice) { n.On = readEvents(d, w.node) }).also(Events()...)),
+		readAs(WordChoices, func(d *decoder, w written, n *Notice) { n.On = readEvents(d, w.node) }).also(NoticeEvents()...)),
 }, noticeWords...))
 
 func eventNames() string {
-	return strings.Join(lists.Map(Events(), func(name string) string { return "`" + name + "`" }), ", ")
+	return strings.Join(lists.Map(NoticeEvents(), func(name string) string { return "`" + name + "`" }), ", ")
 }
 
 func (n *Notice) action() *Action { return n.Sink.Action }
@@ -91,7 +91,7 @@ func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 	if newer == nil || d.broken[n] {
 		return n
 	}
-	d.Warnf(positionOf(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", Shorten(kind.Value))
+	d.Warnf(positionOf(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", ShortenText(kind.Value))
 	return newer
 }
 
@@ -99,11 +99,11 @@ func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 func readEvents(d *decoder, n *yaml.Node) []string {
 	items := oneOrMore(n)
 	if len(items) == 0 {
-		d.Errorf(positionOf(n), codeEmpty, "on has no events; they are %s", JoinNames(Events()))
+		d.Errorf(positionOf(n), codeEmpty, "on has no events; they are %s", JoinNames(NoticeEvents()))
 	}
 	var events []string
 	for _, item := range items {
-		event := d.readChoice(item, "an event of on", Events()...)
+		event := d.readChoice(item, "an event of on", NoticeEvents()...)
 		if event != "" && slices.Contains(events, event) {
 			d.Errorf(positionOf(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
 			continue
@@ -156,8 +156,8 @@ func (pb *Playbook) Notices(event string) []*Sink {
 	return all
 }
 
-// Notifies reports whether there is a notice for an event.
-func (pb *Playbook) Notifies(event string) bool {
+// HasNotice reports whether there is a notice for an event.
+func (pb *Playbook) HasNotice(event string) bool {
 	return slices.ContainsFunc(pb.Notify, func(n *Notice) bool { return slices.Contains(n.On, event) })
 }
 
@@ -183,7 +183,7 @@ func (s *Step) EndNodes() []*Node { return append(s.StepSinkNodes(), s.NoticeNod
 func (s *Step) NoticeNodes() []*Node {
 	var nodes []*Node
 	for _, sink := range slices.Concat(s.Notices(false), s.Notices(true)) {
-		nodes = append(nodes, sink.Action.Values()...)
+		nodes = append(nodes, sink.Action.ValueNodes()...)
 	}
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }

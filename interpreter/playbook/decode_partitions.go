@@ -77,7 +77,7 @@ func readEvery(d *decoder, n *yaml.Node, p *partitionsRead) {
 	if meant != "" {
 		hint = fmt.Sprintf("; did you mean %q?", meant)
 	}
-	d.Errorf(positionOf(n), CodeWrongValue, "partitions.every cannot be %q%s", Shorten(text), hint)
+	d.Errorf(positionOf(n), CodeWrongValue, "partitions.every cannot be %q%s", ShortenText(text), hint)
 }
 
 // readPartitions reads a list of texts, or a section.
@@ -109,7 +109,7 @@ func readPartitions(d *decoder, n *yaml.Node, pb *Playbook) {
 
 // readPartitionTimes reads the times, in the zone.
 func readPartitionTimes(d *decoder, f *fields, p *partitionsRead) bool {
-	zone, err := expression.Zone(p.zone)
+	zone, err := expression.LoadZone(p.zone)
 	if err != nil {
 		d.Errorf(p.values.Place("zone", f.pos), CodeWrongValue, "partitions.zone: %s", err)
 		return false
@@ -141,7 +141,7 @@ func inZone(text string, at time.Time, zone *time.Location) time.Time {
 
 // MomentIn is ParseMoment with the partitions' time zone.
 func (p *Partitions) MomentIn(text string) (time.Time, error) {
-	zone, err := expression.Zone(p.Zone)
+	zone, err := expression.LoadZone(p.Zone)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -165,9 +165,9 @@ func readPartitionKeys(d *decoder, n *yaml.Node) []string {
 		switch {
 		case !ok:
 		case slices.Contains(keys, key):
-			d.Errorf(positionOf(item), CodeDuplicateEntry, "the partition %q is in the list twice", Shorten(key))
+			d.Errorf(positionOf(item), CodeDuplicateEntry, "the partition %q is in the list twice", ShortenText(key))
 		case len(key) > maxPartitionKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7F }):
-			d.Errorf(positionOf(item), CodeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, Shorten(key))
+			d.Errorf(positionOf(item), CodeBadName, "an entry of partitions must be one line of at most %d bytes, not %q", maxPartitionKey, ShortenText(key))
 		default:
 			keys = append(keys, key)
 		}
@@ -181,12 +181,12 @@ func readPartitionKeys(d *decoder, n *yaml.Node) []string {
 // PartitionWord is the name in expressions of the run's partition.
 const PartitionWord = "partition"
 
-// Partition returns the partition of a run: the one with a key, or without a key the newest that was complete at a
+// RunPartition returns the partition of a run: the one with a key, or without a key the newest that was complete at a
 // time. It returns nil for a playbook without partitions.
-func (pb *Playbook) Partition(key string, at time.Time) (*partition.Partition, error) {
+func (pb *Playbook) RunPartition(key string, at time.Time) (*partition.Partition, error) {
 	if pb.Partitions == nil {
 		if key != "" {
-			return nil, fmt.Errorf("playbook %s has no partitions, so no run of it is about %s", pb.Name, Shorten(key))
+			return nil, fmt.Errorf("playbook %s has no partitions, so no run of it is about %s", pb.Name, ShortenText(key))
 		}
 		return nil, nil
 	}

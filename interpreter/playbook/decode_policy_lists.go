@@ -104,7 +104,7 @@ func (d *decoder) useOf(item *yaml.Node) (name *yaml.Node, isUse bool) {
 	}
 	for key := range yamltree.Pairs(item) {
 		if key := key; key.Value != useWord {
-			d.Errorf(positionOf(key), CodeConflict, "%q cannot be combined with use, which includes a whole list; make it a separate policy, - %s: …", Shorten(key.Value), Shorten(key.Value))
+			d.Errorf(positionOf(key), CodeConflict, "%q cannot be combined with use, which includes a whole list; make it a separate policy, - %s: …", ShortenText(key.Value), ShortenText(key.Value))
 			return nil, true
 		}
 	}
@@ -157,11 +157,11 @@ func (d *decoder) listOf(name *yaml.Node) *lentList {
 		}
 		names = append(names, list.name)
 	}
-	wanted := Shorten(name.Value)
+	wanted := ShortenText(name.Value)
 	switch near := expression.Suggest(name.Value, names); {
 	case near != "":
 		d.Errorf(positionOf(name), codeUnknownPolicies, "policies has no list %q; did you mean %q?", wanted, near)
-		d.AddFix(name.Value, expression.Certain(name.Value, names))
+		d.AddFix(name.Value, expression.SuggestCertain(name.Value, names))
 	case len(names) == 0:
 		d.Errorf(positionOf(name), codeUnknownPolicies, "there is no list %q: the playbook has no policies; write them at its top level, such as policies: {%s: [{when: …, then: …}]}", wanted, wanted)
 	default:
@@ -208,7 +208,7 @@ func (d *decoder) usedLists(before int) *yaml.Node {
 	for _, list := range d.lent.lists {
 		if slices.Contains(names, list.name) {
 			key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: list.name}
-			lists.Content = append(lists.Content, key, yamltree.Resolved(list.node, false))
+			lists.Content = append(lists.Content, key, yamltree.WithoutAliases(list.node, false))
 		}
 	}
 	return lists

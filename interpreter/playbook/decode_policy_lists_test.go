@@ -80,10 +80,10 @@ workflow:
 
 	inner := pb.Step("below").Action.Inline
 	require.Len(t, inner.Steps[0].Retry, 2)
-	require.NotContains(t, inner.Source(), "other")
+	require.NotContains(t, inner.SourceText(), "other")
 
-	again, found := check.Validate(source.NewFile("inner.yaml", []byte(inner.Source())), withPlaybooks, check.Options{Open: true})
-	require.Empty(t, found, "%v\n%s", found, inner.Source())
+	again, found := check.Validate(source.NewFile("inner.yaml", []byte(inner.SourceText())), withPlaybooks, check.Options{Open: true})
+	require.Empty(t, found, "%v\n%s", found, inner.SourceText())
 	require.Len(t, again.Steps[0].Retry, 2)
 	require.Equal(t, " (policies.slow[1])", again.Steps[0].Retry[1].OriginText())
 }

@@ -41,7 +41,7 @@ func readRetry(d *decoder, n *yaml.Node, place, tool string) []*Policy {
 	}
 	if name, isUse := d.useOf(n); isUse {
 		if name != nil {
-			d.Errorf(positionOf(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", Shorten(name.Value))
+			d.Errorf(positionOf(n), codeWrongType, "use belongs in a list: retry: [{use: %s}]", ShortenText(name.Value))
 		}
 		return nil
 	}
@@ -281,7 +281,7 @@ func (d *decoder) readPath(n *yaml.Node) string {
 		return text
 	}
 	if plain, ok := plainPath(text); ok {
-		d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted, and a list is collected with all its elements: write path: %s", Shorten(text), plain)
+		d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted, and a list is collected with all its elements: write path: %s", ShortenText(text), plain)
 	} else if _, err := expression.ParsePath(text); err != nil {
 		d.Errorf(positionOf(n), codePath, "the path of collect is invalid: %s", err)
 	}

@@ -85,7 +85,7 @@ func readRowsPath(d *decoder, n *yaml.Node) *RowPath {
 	plain, isJSONPath := strings.CutPrefix(text, "$")
 	if plain = strings.TrimPrefix(plain, "."); isJSONPath {
 		if _, err := expression.ParsePattern(plain); err == nil {
-			d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted and starts at the page: write rows: %s", Shorten(text), plain)
+			d.Errorf(positionOf(n), codePath, "%s is JSONPath; a path is dotted and starts at the page: write rows: %s", ShortenText(text), plain)
 			return nil
 		}
 	}
@@ -113,7 +113,7 @@ func readStep(d *decoder, n *yaml.Node) *Step {
 	step.ownRetry = f.getValue("retry") != nil || len(step.Retry) > 0
 	d.readWords(f, step, at{place: step.Name, tool: literalTool(step.Action)})
 	if step.Action != nil {
-		readCallArgs(d, step.Action, "step "+Quote(step.Name))
+		readCallArgs(d, step.Action, "step "+QuoteWord(step.Name))
 	}
 	return step
 }
@@ -132,20 +132,20 @@ func readVars(d *decoder, n *yaml.Node) []*Entry {
 // readStepAction reads the call of a step; nil for a router, which has no tool.
 func readStepAction(d *decoder, f *fields, step *Step) *Action {
 	if f.getValue("tool") != nil {
-		return readAction(d, f, "step "+Quote(step.Name))
+		return readAction(d, f, "step "+QuoteWord(step.Name))
 	}
 	accepted := stepSection.keyNames()
 	// If the tool is misspelt, everything else would be reported with it.
 	for _, field := range f.rest {
 		if expression.Suggest(field.spelt, accepted) == "tool" {
 			d.Errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q; did you mean \"tool\"?", field.spelt, step.Name)
-			d.AddFix(field.spelt, expression.Certain(field.spelt, accepted))
+			d.AddFix(field.spelt, expression.SuggestCertain(field.spelt, accepted))
 			return nil
 		}
 	}
 	for _, field := range f.rest {
 		hint := readFieldWithoutTool(d, field.spelt, accepted)
-		d.Errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q, which has no tool%s", Shorten(field.spelt), step.Name, hint.Text)
+		d.Errorf(field.pos, CodeUnknownKey, "unknown key %q in step %q, which has no tool%s", ShortenText(field.spelt), step.Name, hint.Text)
 		d.AddFix(field.spelt, hint.CertainReplacement(field.spelt, accepted))
 	}
 	for _, k := range callKeys {

@@ -127,7 +127,7 @@ func testTime[T any](set func(*T, time.Time)) reader[T] {
 			at, err = time.Parse(time.DateOnly, text)
 		}
 		if err != nil {
-			d.Errorf(positionOf(w.node), CodeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, Shorten(text))
+			d.Errorf(positionOf(w.node), CodeWrongValue, "%s must be a time such as 2026-01-01T00:00:00Z, not %q", w.what, ShortenText(text))
 			return
 		}
 		set(into, at.UTC())
@@ -264,7 +264,7 @@ func readCallName(d *decoder, n *yaml.Node) (CallName, bool) {
 		}
 	}
 	if len(parts) == 0 || strings.Count(n.Value, "/") < len(parts)-1 {
-		d.Errorf(name.Pos, CodeBadName, `%q is not a call; write a step, fetch[2] or "fetch{id: p03}" for an iteration, or fetch.sink for a sink`, Shorten(n.Value))
+		d.Errorf(name.Pos, CodeBadName, `%q is not a call; write a step, fetch[2] or "fetch{id: p03}" for an iteration, or fetch.sink for a sink`, ShortenText(n.Value))
 		return name, false
 	}
 	name.Place = strings.Join(places, "/")
@@ -276,7 +276,7 @@ func readIterations(d *decoder, pos source.Position, part, index, members string
 	if index != "" {
 		number, err := strconv.Atoi(index)
 		if err != nil {
-			d.Errorf(pos, codeBadNumber, "%q is not the index of an iteration", Shorten(index))
+			d.Errorf(pos, codeBadNumber, "%q is not the index of an iteration", ShortenText(index))
 			return chosen, false
 		}
 		chosen.Index = &number
@@ -288,7 +288,7 @@ func readIterations(d *decoder, pos source.Position, part, index, members string
 	for member := range strings.SplitSeq(members, ",") {
 		at := strings.IndexAny(member, ":=")
 		if at < 1 {
-			d.Errorf(pos, CodeBadName, `%q does not select an element; write members with their values, such as "fetch{id: p03}"`, Shorten(part))
+			d.Errorf(pos, CodeBadName, `%q does not select an element; write members with their values, such as "fetch{id: p03}"`, ShortenText(part))
 			return chosen, false
 		}
 		chosen.Element[strings.TrimSpace(member[:at])] = strings.Trim(strings.TrimSpace(member[at+1:]), `"'`)
@@ -315,7 +315,7 @@ func answerKey(name, doc string) keyOf[TestAnswer] {
 		a.Says = d.plainMap(w.node, w.what)
 		for _, word := range SortedKeys(a.Says) {
 			if accepted := saidWords[name]; !slices.Contains(accepted, word) {
-				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, similarOrAll(word, accepted).Text)
+				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", ShortenText(word), w.what, similarOrAll(word, accepted).Text)
 			}
 		}
 	})}
@@ -410,7 +410,7 @@ func actKey(name, doc string) keyOf[TestAct] {
 			case word == "step", word == "reason":
 				d.Errorf(positionOf(w.node), codeWrongType, "%s.%s must be text", w.what, word)
 			default:
-				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", Shorten(word), w.what, similarOrAll(word, []string{"step", "reason"}).Text)
+				d.Errorf(positionOf(w.node), CodeUnknownKey, "unknown key %q in %s%s", ShortenText(word), w.what, similarOrAll(word, []string{"step", "reason"}).Text)
 			}
 		}
 	})}

@@ -62,8 +62,8 @@ func (t *Trigger) SignatureHeader() string {
 	return t.Header
 }
 
-// Signer returns a name for the owner of the trigger's signing key.
-func (t *Trigger) Signer() string { return cmp.Or(t.Name, t.Secret) }
+// SignerName returns a name for the owner of the trigger's signing key.
+func (t *Trigger) SignerName() string { return cmp.Or(t.Name, t.Secret) }
 
 var triggerSection = sectionOf(section{name: "trigger", called: "an entry of triggers", prefix: "triggers."}, []keyOf[Trigger]{
 	acceptKey(key{name: "sender", doc: "who signs the deliveries: `github`, `stripe`, `slack`, or `hmac` for others", required: "sender: github"},
@@ -136,7 +136,7 @@ func readIdentity(d *decoder, n *yaml.Node, what string) string {
 	name, isHeader := strings.CutPrefix(text, identityHeader)
 	switch name = strings.TrimSpace(name); {
 	case !isHeader || !headerPattern.MatchString(name):
-		d.Errorf(positionOf(n), CodeWrongValue, "%s must be body, or header and its name, such as header X-Request-Id, not %q", what, Shorten(text))
+		d.Errorf(positionOf(n), CodeWrongValue, "%s must be body, or header and its name, such as header X-Request-Id, not %q", what, ShortenText(text))
 		return ""
 	case credential.HeaderMayHoldSecret(name):
 		d.Errorf(positionOf(n), CodeConflict, "%s may contain credentials; use the header with the ID of a delivery", name)
@@ -164,7 +164,7 @@ var senderPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func readSenderName(d *decoder, n *yaml.Node, what string) string {
 	name, ok := d.readName(n, what)
 	if ok && !senderPattern.MatchString(name) {
-		d.Errorf(positionOf(n), CodeBadName, "%s may have at most 64 letters, digits, _ and -, not %q", what, Shorten(name))
+		d.Errorf(positionOf(n), CodeBadName, "%s may have at most 64 letters, digits, _ and -, not %q", what, ShortenText(name))
 		return ""
 	}
 	return name
@@ -178,7 +178,7 @@ func readBodyPath(d *decoder, n *yaml.Node, what string) []string {
 	}
 	path := strings.Split(text, ".")
 	if slices.Contains(path, "") {
-		d.Errorf(positionOf(n), CodeBadName, "%s must be names with dots between them, such as event.id, not %q", what, Shorten(text))
+		d.Errorf(positionOf(n), CodeBadName, "%s must be names with dots between them, such as event.id, not %q", what, ShortenText(text))
 		return nil
 	}
 	return path
@@ -226,7 +226,7 @@ var headerPattern = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
 func readHeaderName(d *decoder, n *yaml.Node, what string) string {
 	name, ok := d.readName(n, what)
 	if ok && !headerPattern.MatchString(name) {
-		d.Errorf(positionOf(n), CodeBadName, "%s must be the name of a header such as X-Signature, not %q", what, Shorten(name))
+		d.Errorf(positionOf(n), CodeBadName, "%s must be the name of a header such as X-Signature, not %q", what, ShortenText(name))
 		return ""
 	}
 	return name

@@ -84,7 +84,7 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 		d.broken[n] = true
 		return
 	}
-	if text, ok := template.Literal(); ok {
+	if text, ok := template.LiteralText(); ok {
 		node.constant, node.Value = true, text
 		return
 	}

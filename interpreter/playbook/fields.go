@@ -90,7 +90,7 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 	default:
 		f.unknown = append(f.unknown, name)
 		hint := d.unknownKeyHint(name, s)
-		d.Errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", Shorten(name), path, hint.Text)
+		d.Errorf(pos, CodeUnknownKey, "unknown key %q in %s%s", ShortenText(name), path, hint.Text)
 		d.AddFix(name, hint.CertainReplacement(name, s.keyNames()))
 		yamltree.EachScalar(value, func(n *yaml.Node) { d.unread = append(d.unread, n.Value) })
 	}

@@ -40,7 +40,7 @@ var fileNames = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 // FileNamed returns the name of a playbook's file in a worker's folder. The error says what a name must be.
 func FileNamed(name string) (string, error) {
 	if !fileNames.MatchString(name) {
-		return "", fmt.Errorf("%q is not the name of a playbook: write the name of a file in the worker's folder, without .yaml and without a folder", Shorten(name))
+		return "", fmt.Errorf("%q is not the name of a playbook: write the name of a file in the worker's folder, without .yaml and without a folder", ShortenText(name))
 	}
 	return NamedScheme + name + ".yaml", nil
 }
@@ -54,7 +54,7 @@ func (pb *Playbook) CalledFile(action *Action, name string) (string, error) {
 	}
 	if node := action.Field(FieldName); node != nil {
 		if names := action.CalledNames(); node.Template != nil && !slices.Contains(names, name) {
-			return "", fmt.Errorf("name must be one of names (%s), not %q", strings.Join(names, ", "), Shorten(name))
+			return "", fmt.Errorf("name must be one of names (%s), not %q", strings.Join(names, ", "), ShortenText(name))
 		}
 		return FileNamed(name)
 	}
@@ -72,7 +72,7 @@ func (a *Action) CalledNames() []string {
 
 // PlaybookCalls returns the calls of a playbook that run other playbooks.
 func (pb *Playbook) PlaybookCalls() []*Action {
-	return lists.Pick(pb.Actions(), func(call CallAt) (*Action, bool) { return call.Action, call.Action.Traits().Plays })
+	return lists.Pick(pb.AllCalls(), func(call CallAt) (*Action, bool) { return call.Action, call.Action.ToolTraits().Plays })
 }
 
 // signatureMark begins a line at the end of a playbook's file that has a signature. Such a line is a comment of YAML.
@@ -113,8 +113,8 @@ func JoinSignatures(data []byte, all []Signature) []byte {
 	return joined
 }
 
-// Digest is the SHA-256 of a playbook's bytes without signatures, in base64 for URLs.
-func Digest(signed []byte) string {
+// UnsignedDigest is the SHA-256 of a playbook's bytes without signatures, in base64 for URLs.
+func UnsignedDigest(signed []byte) string {
 	sum := sha256.Sum256(signed)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
@@ -136,10 +136,10 @@ type Attestation struct {
 // Attestation is that of the bytes that a run of the playbook has. A playbook within another one has bytes of its own.
 func (pb *Playbook) Attestation() Attestation { return pb.attestation }
 
-// attest sets the attestation by the text that the playbook is read from, and returns the signatures of the text.
-func (pb *Playbook) attest(text []byte) []Signature {
+// setAttestation sets the attestation by the text that the playbook is read from, and returns the signatures of the text.
+func (pb *Playbook) setAttestation(text []byte) []Signature {
 	signed, all := SplitSignatures(text)
-	pb.attestation = Attestation{Digest: Digest(signed)}
+	pb.attestation = Attestation{Digest: UnsignedDigest(signed)}
 	for _, one := range all {
 		if one.Name == pb.Name {
 			pb.attestation.Signature = one.Text
@@ -148,12 +148,12 @@ func (pb *Playbook) attest(text []byte) []Signature {
 	return all
 }
 
-// Inlined are the playbook and those within it, at any depth.
-func (pb *Playbook) Inlined() []*Playbook {
+// WithInlined are the playbook and those within it, at any depth.
+func (pb *Playbook) WithInlined() []*Playbook {
 	all := []*Playbook{pb}
-	for _, call := range pb.Actions() {
+	for _, call := range pb.AllCalls() {
 		if call.Action.Inline != nil {
-			all = append(all, call.Action.Inline.Inlined()...)
+			all = append(all, call.Action.Inline.WithInlined()...)
 		}
 	}
 	return all

@@ -46,13 +46,13 @@ type ForeignWord struct {
 // Text returns what to write, "" for an unknown word.
 func (w ForeignWord) Text() string {
 	if w.word != "" {
-		return "write " + Quote(w.word)
+		return "write " + QuoteWord(w.word)
 	}
 	return w.Write
 }
 
 // namesKey reports whether the replacement mentions a key.
-func (w ForeignWord) namesKey(key string) bool { return strings.Contains(w.Text(), Quote(key)) }
+func (w ForeignWord) namesKey(key string) bool { return strings.Contains(w.Text(), QuoteWord(key)) }
 
 // retryPolicy is an example of a policy for failures.
 const retryPolicy = `retry: [{when: error is defined, then: {max_attempts: 4, initial_delay: 5s}}]`

@@ -45,7 +45,7 @@ func (pb *Playbook) CheckFullRefresh(steps []string) error {
 		case step != nil && step.Incremental == nil:
 			return fmt.Errorf("step %q has no incremental, so it always reads everything%s", name, pb.otherSteps(name))
 		case step != nil:
-		case isWithin && runs != nil && runs.Action != nil && runs.Action.Inline == nil && pb.Resolve(runs.Action).Traits().Plays:
+		case isWithin && runs != nil && runs.Action != nil && runs.Action.Inline == nil && pb.ResolveAction(runs.Action).ToolTraits().Plays:
 			return fmt.Errorf("step %q runs the playbook of another file; to read it in full, run that file with --full-refresh", outer)
 		default:
 			return fmt.Errorf("playbook %s has no step %q to read in full%s", pb.Name, name, pb.otherSteps(name))
@@ -95,8 +95,8 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 		if sink.Action == nil {
 			return false
 		}
-		action := pb.Resolve(sink.Action)
-		mode, known := action.Mode()
+		action := pb.ResolveAction(sink.Action)
+		mode, known := action.WriteMode()
 		return !action.writesTable() || !known || mode == "insert"
 	})
 }
@@ -110,8 +110,8 @@ func (pb *Playbook) firstTableSink(sinks []*Sink, is func(mode string) bool) *Si
 		if sink.Action == nil {
 			continue
 		}
-		action := pb.Resolve(sink.Action)
-		if mode, known := action.Mode(); action.writesTable() && known && is(mode) {
+		action := pb.ResolveAction(sink.Action)
+		if mode, known := action.WriteMode(); action.writesTable() && known && is(mode) {
 			return sink
 		}
 	}

@@ -12,17 +12,17 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Identity returns a hash of what a playbook does. It ignores comments, descriptions, the order of keys, the
+// ContentHash returns a hash of what a playbook does. It ignores comments, descriptions, the order of keys, the
 // notation of values, and which partitions exist. A partition is stale if it was done by a playbook with another
 // identity.
-func (pb *Playbook) Identity() string {
+func (pb *Playbook) ContentHash() string {
 	const digits = 16
 	var text strings.Builder
-	if root, err := yamltree.Parse([]byte(pb.Source())); err == nil && len(root.Content) > 0 {
-		tree := yamltree.Resolved(root.Content[0], false)
-		dropKeys(yamltree.Keys(tree)["metadata"], "description")
-		dropKeys(yamltree.Keys(tree)["partitions"], "start", "end")
-		dropDescriptions(yamltree.Keys(tree)["workflow"])
+	if root, err := yamltree.Parse([]byte(pb.SourceText())); err == nil && len(root.Content) > 0 {
+		tree := yamltree.WithoutAliases(root.Content[0], false)
+		dropKeys(yamltree.KeyValues(tree)["metadata"], "description")
+		dropKeys(yamltree.KeyValues(tree)["partitions"], "start", "end")
+		dropDescriptions(yamltree.KeyValues(tree)["workflow"])
 		writeTree(&text, tree)
 	}
 	sum := sha256.Sum256([]byte(text.String()))
@@ -36,10 +36,10 @@ func dropDescriptions(steps *yaml.Node) {
 	}
 	for _, step := range steps.Content {
 		dropKeys(step, "desc")
-		keys := yamltree.Keys(step)
+		keys := yamltree.KeyValues(step)
 		dropDescriptions(keys["workflow"])
 		if tool := keys["tool"]; tool != nil {
-			dropDescriptions(yamltree.Keys(tool)["workflow"])
+			dropDescriptions(yamltree.KeyValues(tool)["workflow"])
 		}
 	}
 }

@@ -183,9 +183,9 @@ func TestStatesWithin(t *testing.T) {
 		require.Len(t, kept, 1)
 		require.Equal(t, want, kept[0].Name)
 		require.Equal(t, "load/orders", kept[0].Step)
-		inner, found := decode(t, pb.Steps[0].Action.Inline.Source())
+		inner, found := decode(t, pb.Steps[0].Action.Inline.SourceText())
 		require.Empty(t, found)
 		require.Equal(t, want, inner.KeptStates()[0].Name, "as it is run")
-		require.NotContains(t, pb.Steps[1].Action.Inline.Source(), "state:")
+		require.NotContains(t, pb.Steps[1].Action.Inline.SourceText(), "state:")
 	}
 }

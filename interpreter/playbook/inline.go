@@ -32,9 +32,9 @@ type inline struct {
 	older    bool       // whether it is in noetl.io/v1
 }
 
-// Source returns the text of a playbook; for an inline playbook, a separate document for its run, which depends on
+// SourceText returns the text of a playbook; for an inline playbook, a separate document for its run, which depends on
 // the file only.
-func (pb *Playbook) Source() string {
+func (pb *Playbook) SourceText() string {
 	if pb.inline != nil {
 		return pb.inline.source
 	}
@@ -58,7 +58,7 @@ func readInlined(d *decoder, field restField) *Playbook {
 // nameInlined names inline playbooks after the enclosing one, and writes them as separate documents with the
 // signatures of the file.
 func (pb *Playbook) nameInlined(signatures []Signature) {
-	for _, call := range pb.Actions() {
+	for _, call := range pb.AllCalls() {
 		inner := call.Action.Inline
 		if inner == nil {
 			continue
@@ -73,7 +73,7 @@ func (pb *Playbook) nameInlined(signatures []Signature) {
 		}
 		attachStatements(inner)
 		inner.inline.source = string(JoinSignatures([]byte(inner.inline.documentText(inner.Name, inner.State)), signatures))
-		inner.attest([]byte(inner.inline.source))
+		inner.setAttestation([]byte(inner.inline.source))
 		inner.Hash = hashData([]byte(inner.inline.source))
 		if workload := call.Action.Field(FieldWorkload); workload != nil {
 			for _, entry := range workload.Entries {
@@ -127,8 +127,8 @@ func (in *inline) documentText(name, state string) string {
 		made.Content = append(made.Content, text("workflow"), workflow)
 		return made
 	}
-	workflow := yamltree.Resolved(in.workflow, false)
-	written := yamltree.Encode(document(workflow))
+	workflow := yamltree.WithoutAliases(in.workflow, false)
+	written := yamltree.EncodeNode(document(workflow))
 	if root, err := yamltree.Parse([]byte(written)); err == nil && sameTree(root.Content[0], document(workflow)) {
 		return written
 	}
@@ -136,7 +136,7 @@ func (in *inline) documentText(name, state string) string {
 		quoteAll(in.policies)
 	}
 	quoteAll(workflow) // the encoder does not preserve every text in every style
-	return yamltree.Encode(document(workflow))
+	return yamltree.EncodeNode(document(workflow))
 }
 
 // sameTree reports whether two trees have the same values, regardless of style.

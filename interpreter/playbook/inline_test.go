@@ -63,16 +63,16 @@ workflow:
   - step: deep
     tool: playbook
     workflow: [{step: x, tool: http, url: 'http://localhost'}]
-`, inner.Source())
+`, inner.SourceText())
 
-	alone, found := playbook.Decode(source.NewFile("inner.yaml", []byte(inner.Source())))
+	alone, found := playbook.Decode(source.NewFile("inner.yaml", []byte(inner.SourceText())))
 	require.Empty(t, found.Errors(), found.Error())
 	require.Equal(t, inner.Steps[1].Action.Field("code").Value, alone.Steps[1].Action.Field("code").Value)
 	require.Equal(t, "outer.each.deep", alone.Steps[2].Action.Inline.Name)
-	require.Equal(t, inner.Steps[2].Action.Inline.Source(), alone.Steps[2].Action.Inline.Source())
+	require.Equal(t, inner.Steps[2].Action.Inline.SourceText(), alone.Steps[2].Action.Inline.SourceText())
 
 	again, _ := playbook.Decode(source.NewFile("outer.yaml", []byte(text)))
-	require.Equal(t, inner.Source(), again.Steps[0].Action.Inline.Source())
+	require.Equal(t, inner.SourceText(), again.Steps[0].Action.Inline.SourceText())
 }
 
 // TestInlineName checks that the name of steps which are written out is one that a
@@ -88,7 +88,7 @@ func TestInlineName(t *testing.T) {
 	require.LessOrEqual(t, len(name), 200)
 	require.True(t, strings.HasSuffix(name, ".each"), name)
 
-	_, found = playbook.Decode(source.NewFile("inner.yaml", []byte(book.Steps[0].Action.Inline.Source())))
+	_, found = playbook.Decode(source.NewFile("inner.yaml", []byte(book.Steps[0].Action.Inline.SourceText())))
 	require.Empty(t, found.Errors(), found.Error())
 }
 

@@ -114,7 +114,7 @@ func (l *legacy) convertMap() []*yaml.Node {
 
 // reportMixed reports words of the list in a map.
 func (l *legacy) reportMixed() bool {
-	keys := yamltree.Keys(l.node)
+	keys := yamltree.KeyValues(l.node)
 	if keys["then"] != nil {
 		l.Errorf(positionOf(l.node), CodeLegacyRetry, "retry must be a list of policies, not one policy; put a - before %s", l.node.Content[0].Value)
 		return true

@@ -39,7 +39,7 @@ func (pb *Playbook) OlderNames() []OlderName {
 			}
 		}
 	}
-	for _, call := range pb.Actions() {
+	for _, call := range pb.AllCalls() {
 		if call.Sink != nil {
 			look("result", append(entryValues(call.Action.Fields), call.Action.Args)...)
 		}
@@ -56,7 +56,7 @@ func (pb *Playbook) OlderNames() []OlderName {
 			}
 		}
 		for next := range step.NextCalls() {
-			look("response", next.Nodes()...)
+			look("response", next.ValueNodes()...)
 		}
 	}
 	slices.SortFunc(names, func(a, b OlderName) int { return a.Pos.Compare(b.Pos) })

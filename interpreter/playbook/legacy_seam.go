@@ -35,7 +35,7 @@ func OlderRequest(n *yaml.Node) (newer, kind *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil
 	}
-	keys := yamltree.Keys(n)
+	keys := yamltree.KeyValues(n)
 	kind, params := keys["kind"], keys["params"]
 	if kind == nil || !strings.EqualFold(kind.Value, "webhook") || params == nil || params.Kind != yaml.MappingNode {
 		return nil, nil
@@ -61,9 +61,9 @@ func olderDecoder(file *source.File) *decoder {
 	return &decoder{Problems: Problems{File: file}, broken: map[*yaml.Node]bool{}, older: true}
 }
 
-// Spelling returns the current spelling, possibly the same, of a word in the named section; "" if no version of the
+// CurrentSpelling returns the current spelling, possibly the same, of a word in the named section; "" if no version of the
 // section has it.
-func Spelling(of, word string) string {
+func CurrentSpelling(of, word string) string {
 	i := slices.IndexFunc(sections, func(s *section) bool { return s.name == of })
 	if i < 0 {
 		return ""

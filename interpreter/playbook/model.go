@@ -188,8 +188,8 @@ func (a *Action) ToolName() (string, bool) {
 	return name, ok
 }
 
-// Call returns the node as a call, with its tool and fields; nil if it is not written as one.
-func (n *Node) Call() *Action {
+// AsCall returns the node as a call, with its tool and fields; nil if it is not written as one.
+func (n *Node) AsCall() *Action {
 	if n == nil || n.Kind != MapNode {
 		return nil
 	}
@@ -202,8 +202,8 @@ func (n *Node) Call() *Action {
 	return call
 }
 
-// Traits returns the traits of the call's tool; the default ones if its name is not literal.
-func (a *Action) Traits() Traits {
+// ToolTraits returns the traits of the call's tool; the default ones if its name is not literal.
+func (a *Action) ToolTraits() Traits {
 	name, _ := a.ToolName()
 	return TraitsOf(name)
 }
@@ -567,5 +567,5 @@ func (pb *Playbook) HeadNames() []HeadName { return pb.names }
 // FieldProblems returns what decoding found in the values of fields, by field.
 func (a *Action) FieldProblems() map[string]source.Diagnostics { return a.problems }
 
-// Spelt returns, by words of then, the words of an older form from which they were converted.
-func (t *Then) Spelt() map[string]string { return t.spelt }
+// OlderWords returns, by words of then, the words of an older form from which they were converted.
+func (t *Then) OlderWords() map[string]string { return t.spelt }

@@ -98,7 +98,7 @@ func (n *Node) EvalCondition(scope expression.Scope, b *expression.Budget) (bool
 		return false, err
 	}
 	notes := b.NoteCount()
-	decided := b.Decide(v, 0)
+	decided := b.DecideTruth(v, 0)
 	b.PlaceNotes(notes, n.placeText)
 	return decided, nil
 }
@@ -136,7 +136,7 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 				}
 			}
 		}
-		for scalar := range n.All() {
+		for scalar := range n.AllNodes() {
 			if scalar.Statement() == nil {
 				continue
 			}
@@ -152,8 +152,8 @@ func (n *Node) ScalarRefs() iter.Seq2[*Node, expression.Ref] {
 // UsesAny reports whether a template in the node refers to one of the roots. It is cheaper than Refs.
 func (n *Node) UsesAny(roots ...string) bool {
 	isRoot := func(ref expression.Ref) bool { return slices.Contains(roots, ref.Root) }
-	for one := range n.All() {
-		if one.Template != nil && one.Template.Names(roots...) || one.statement != nil && slices.ContainsFunc(one.statement.Refs(), isRoot) {
+	for one := range n.AllNodes() {
+		if one.Template != nil && one.Template.UsesNames(roots...) || one.statement != nil && slices.ContainsFunc(one.statement.Refs(), isRoot) {
 			return true
 		}
 	}
@@ -204,8 +204,8 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Program returns a condition's expression; false if there is none.
-func (n *Node) Program() (*expression.Program, bool) {
+// ConditionProgram returns a condition's expression; false if there is none.
+func (n *Node) ConditionProgram() (*expression.Program, bool) {
 	if n == nil || n.Template == nil {
 		return nil, false
 	}

@@ -34,7 +34,7 @@ func decoded(t *testing.T, text string) *playbook.Playbook {
 // TestIdentity: what is done stays done where a playbook says the same in another way.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	identity := decoded(t, daily).Identity()
+	identity := decoded(t, daily).ContentHash()
 	require.Len(t, identity, 16)
 	for _, row := range []struct {
 		old, changed string
@@ -52,7 +52,7 @@ func TestIdentity(t *testing.T) {
 		{"name: orders", "name: other", false},
 	} {
 		require.Contains(t, daily, row.old)
-		other := decoded(t, strings.Replace(daily, row.old, row.changed, 1)).Identity()
+		other := decoded(t, strings.Replace(daily, row.old, row.changed, 1)).ContentHash()
 		require.Equal(t, row.same, identity == other, "%s is %s", row.old, row.changed)
 	}
 }
@@ -62,18 +62,18 @@ func TestPartitionOfARun(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2024, time.March, 1, 12, 0, 0, 0, time.UTC)
 	book := decoded(t, daily)
-	p, err := book.Partition("", at)
+	p, err := book.RunPartition("", at)
 	require.NoError(t, err)
 	require.Equal(t, "2024-02-29", p.Key)
 	require.Equal(t, "2024-02-29T00:00:00+01:00", p.ExprValue()["start"])
-	p, err = book.Partition("2024-01-02", at)
+	p, err = book.RunPartition("2024-01-02", at)
 	require.NoError(t, err)
 	require.Equal(t, 1, p.Index)
 	none := decoded(t, strings.Replace(daily, "partitions: {every: day, start: 2024-01-01, zone: Europe/Berlin}\n", "", 1))
-	p, err = none.Partition("", at)
+	p, err = none.RunPartition("", at)
 	require.NoError(t, err)
 	require.Nil(t, p)
-	_, err = none.Partition("2024-01-02", at)
+	_, err = none.RunPartition("2024-01-02", at)
 	require.EqualError(t, err, "playbook orders has no partitions, so no run of it is about 2024-01-02")
 	for text, want := range map[string]string{
 		"2024-03-31 02:30":     "2024-03-31T03:30:00+02:00",
@@ -88,7 +88,7 @@ func TestPartitionOfARun(t *testing.T) {
 
 func zoneOf(t *testing.T, book *playbook.Playbook) *time.Location {
 	t.Helper()
-	p, err := book.Partitions.Find("2024-01-01")
+	p, err := book.Partitions.FindPartition("2024-01-01")
 	require.NoError(t, err)
 	return p.Start.Location()
 }

@@ -16,10 +16,10 @@ const flowWidth = 88
 // comments.
 func printRetry(list *yaml.Node) string {
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{
-		{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}, yamltree.Resolved(list, false),
+		{Kind: yaml.ScalarNode, Tag: "!!str", Value: "retry"}, yamltree.WithoutAliases(list, false),
 	}}
 	StyleList(root.Content[1])
-	return yamltree.Encode(root)
+	return yamltree.EncodeNode(root)
 }
 
 // StyleList gives the list its canonical style: a line for each policy, and a then of plain words in one line.
@@ -31,9 +31,9 @@ func StyleList(list *yaml.Node) {
 	}
 	for _, policy := range list.Content {
 		policy.Style = 0
-		if then := yamltree.Keys(policy)["then"]; then != nil && plainWords(then) {
+		if then := yamltree.KeyValues(policy)["then"]; then != nil && plainWords(then) {
 			then.Style = yaml.FlowStyle
-			if len("    then: "+yamltree.Encode(then)) > flowWidth {
+			if len("    then: "+yamltree.EncodeNode(then)) > flowWidth {
 				then.Style = 0
 			}
 		}

@@ -78,16 +78,16 @@ type Problems struct {
 
 // Errorf adds an error.
 func (p *Problems) Errorf(pos source.Position, code, format string, args ...any) {
-	p.Add(source.Error, pos, code, fmt.Sprintf(format, args...))
+	p.AddProblem(source.Error, pos, code, fmt.Sprintf(format, args...))
 }
 
 // Warnf adds a warning.
 func (p *Problems) Warnf(pos source.Position, code, format string, args ...any) {
-	p.Add(source.Warning, pos, code, fmt.Sprintf(format, args...))
+	p.AddProblem(source.Warning, pos, code, fmt.Sprintf(format, args...))
 }
 
-// Add adds a problem with a severity.
-func (p *Problems) Add(severity source.Severity, pos source.Position, code, message string) {
+// AddProblem adds a problem with a severity.
+func (p *Problems) AddProblem(severity source.Severity, pos source.Position, code, message string) {
 	p.Found = append(p.Found, source.Diagnostic{
 		File: p.File.Name, Pos: pos, Code: code, Message: message, Severity: severity,
 	})
@@ -115,12 +115,12 @@ func PlainHint(text string) Hint { return Hint{Text: text} }
 
 // writeInstead returns a hint that the current version of the language uses another word.
 func writeInstead(word string) Hint {
-	return Hint{Text: "; " + Version + " writes " + Quote(word), Word: nameOnly(word)}
+	return Hint{Text: "; " + Version + " writes " + QuoteWord(word), Word: nameOnly(word)}
 }
 
 // DidYouMean returns a hint that suggests a similar word.
 func DidYouMean(word string) Hint {
-	return Hint{Text: "; did you mean " + Quote(word) + "?", resembles: true}
+	return Hint{Text: "; did you mean " + QuoteWord(word) + "?", resembles: true}
 }
 
 // foreignHint returns a hint with the replacement for a word of another system.
@@ -138,7 +138,7 @@ func nameOnly(word string) string {
 // known name that it resembles.
 func (h Hint) CertainReplacement(name string, known []string) string {
 	if h.Word == "" && h.resembles {
-		return expression.Certain(name, known)
+		return expression.SuggestCertain(name, known)
 	}
 	return h.Word
 }
@@ -154,7 +154,7 @@ func similarOrAll(name string, accepted []string) Hint {
 	return PlainHint("; accepted are " + JoinNames(accepted))
 }
 
-func positionOf(n *yaml.Node) source.Position { return yamltree.Position(n) }
+func positionOf(n *yaml.Node) source.Position { return yamltree.PositionOf(n) }
 
 // describeYAML describes a node for a message.
 func describeYAML(n *yaml.Node) string {
@@ -170,13 +170,13 @@ func describeYAML(n *yaml.Node) string {
 	case "!!bool", "!!int", "!!float":
 		return n.Value
 	}
-	return fmt.Sprintf("the text %q", Shorten(n.Value))
+	return fmt.Sprintf("the text %q", ShortenText(n.Value))
 }
 
-// Shorten shortens an author's text for a message.
-func Shorten(text string) string {
+// ShortenText shortens an author's text for a message.
+func ShortenText(text string) string {
 	const most = 60
-	return source.Cut(text, most)
+	return source.CutText(text, most)
 }
 
 // JoinNames joins names for a message; long lists are cut off.
@@ -226,8 +226,8 @@ type CodeDoc struct {
 	Meaning string // one line
 }
 
-// Codes returns the codes of diagnostics that decoding reports, including those of expressions and SQL.
-func Codes() []CodeDoc { return slices.Concat(ownCodes, expressionCodes, statementCodes) }
+// DecodingCodes returns the codes of diagnostics that decoding reports, including those of expressions and SQL.
+func DecodingCodes() []CodeDoc { return slices.Concat(ownCodes, expressionCodes, statementCodes) }
 
 // expressionCodes are the codes of package expression.
 var expressionCodes = []CodeDoc{

@@ -14,9 +14,9 @@ import (
 // attachStatements parses the SQL of every statement field once, so that nothing has to parse it again during a
 // run. Package check reports its problems. The dialect depends on the literal name of the tool.
 func attachStatements(pb *Playbook) {
-	for _, call := range pb.Actions() {
+	for _, call := range pb.AllCalls() {
 		attachStatement(call.Action)
-		if from := call.Action.Field(FieldFrom).Call(); from != nil {
+		if from := call.Action.Field(FieldFrom).AsCall(); from != nil {
 			attachStatement(from)
 		}
 	}
@@ -162,7 +162,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 	}
 	var nodes []*Node
 	for _, policy := range step.Retry {
-		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.Nodes()...)
+		nodes = append(append(nodes, policy.When, policy.StopWhen), policy.Then.ValueNodes()...)
 	}
 	nodes = append(nodes, step.Where)
 	if step.Incremental != nil {
@@ -174,7 +174,7 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 		}
 	}
 	for _, action := range actions {
-		nodes = append(nodes, action.Values()...)
+		nodes = append(nodes, action.ValueNodes()...)
 	}
 	return slices.DeleteFunc(nodes, func(n *Node) bool { return n == nil })
 }
@@ -182,20 +182,20 @@ func (pb *Playbook) CallNodes(step *Step) []*Node {
 // StepSinkNodes returns the values of the sinks of the step itself.
 func (s *Step) StepSinkNodes() (nodes []*Node) {
 	for _, sink := range s.Sinks {
-		nodes = append(nodes, sink.Nodes()...)
+		nodes = append(nodes, sink.ValueNodes()...)
 	}
 	return nodes
 }
 
-// Nodes returns the values of a sink.
-func (s *Sink) Nodes() []*Node {
-	return slices.DeleteFunc(s.Action.Values(), func(n *Node) bool { return n == nil })
+// ValueNodes returns the values of a sink.
+func (s *Sink) ValueNodes() []*Node {
+	return slices.DeleteFunc(s.Action.ValueNodes(), func(n *Node) bool { return n == nil })
 }
 
-// Values returns the templated values of the action, nil for missing ones.
-func (a *Action) Values() []*Node {
+// ValueNodes returns the templated values of the action, nil for missing ones.
+func (a *Action) ValueNodes() []*Node {
 	nodes := append(entryValues(a.Fields), a.Tool, a.Args, a.Auth)
-	nodes = append(nodes, a.Rows.Nodes()...)
+	nodes = append(nodes, a.Rows.FieldNodes()...)
 	if a.RateLimit != nil {
 		nodes = append(nodes, a.RateLimit.Key, a.RateLimit.Shared)
 	}
@@ -217,9 +217,9 @@ func (pb *Playbook) WorkbookEntry(action *Action) *Action {
 	return pb.Action(expression.Text(node.Value))
 }
 
-// Resolve returns the action that a call really makes: for tool workbook, the named entry with the call's own args,
+// ResolveAction returns the action that a call really makes: for tool workbook, the named entry with the call's own args,
 // auth and timeout merged over those of the entry.
-func (pb *Playbook) Resolve(action *Action) *Action {
+func (pb *Playbook) ResolveAction(action *Action) *Action {
 	entry := pb.WorkbookEntry(action)
 	if entry == nil {
 		return action
@@ -250,7 +250,7 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 	for key := range pb.Workload {
 		keys[key] = true
 	}
-	for _, at := range pb.Values() {
+	for _, at := range pb.AllValues() {
 		for _, ref := range at.Node.Refs() {
 			if at.IsNoticeName(ref.Root) {
 				continue
@@ -272,7 +272,7 @@ func (pb *Playbook) WorkloadReads() WorkloadReads {
 // programs.
 func (pb *Playbook) CodeTexts() []string {
 	var codes []string
-	for _, call := range pb.Actions() {
+	for _, call := range pb.AllCalls() {
 		if call.Action.Inline != nil {
 			codes = append(codes, call.Action.Inline.CodeTexts()...)
 		}
@@ -315,17 +315,17 @@ func ConstantMembers(path []any) []string {
 	return members
 }
 
-// Nodes returns the values of then itself, without those of its sinks.
-func (t *Then) Nodes() []*Node {
+// ValueNodes returns the values of then itself, without those of its sinks.
+func (t *Then) ValueNodes() []*Node {
 	nodes := []*Node{t.Result, t.Fail, t.Type, t.RetryAfter}
 	if t.NextCall != nil {
-		nodes = append(nodes, t.NextCall.Nodes()...)
+		nodes = append(nodes, t.NextCall.ValueNodes()...)
 	}
 	return nodes
 }
 
-// Nodes returns the values for the next request, nil for those that it does not change.
-func (n *NextCall) Nodes() []*Node {
+// ValueNodes returns the values for the next request, nil for those that it does not change.
+func (n *NextCall) ValueNodes() []*Node {
 	return []*Node{n.Args, n.Params, n.Headers, n.URL, n.Method, n.Body}
 }
 

@@ -66,8 +66,8 @@ func (d *decoder) readChoice(n *yaml.Node, what string, accepted ...string) stri
 			return text
 		}
 	}
-	d.Errorf(positionOf(n), CodeWrongValue, "%s cannot be %q%s", what, Shorten(text), similarOrAll(text, accepted).Text)
-	d.AddFix(text, expression.Certain(text, accepted))
+	d.Errorf(positionOf(n), CodeWrongValue, "%s cannot be %q%s", what, ShortenText(text), similarOrAll(text, accepted).Text)
+	d.AddFix(text, expression.SuggestCertain(text, accepted))
 	return ""
 }
 
@@ -101,7 +101,7 @@ func (d *decoder) readNumber(n *yaml.Node, what string) (float64, bool) {
 		return 0, false
 	}
 	if n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
-		return expression.Float(d.scalarValue(n)) // other values are already reported
+		return expression.NearestFloat(d.scalarValue(n)) // other values are already reported
 	}
 	d.Errorf(positionOf(n), codeWrongType, "%s must be a number, not %s", what, describeYAML(n))
 	return 0, false
@@ -116,7 +116,7 @@ func (d *decoder) scalarValue(n *yaml.Node) any {
 		if v, err := strconv.ParseBool(strings.ToLower(n.Value)); err == nil {
 			return v
 		}
-		d.Errorf(positionOf(n), codeYAMLTag, "%q is not a boolean, although its tag says so", Shorten(n.Value))
+		d.Errorf(positionOf(n), codeYAMLTag, "%q is not a boolean, although its tag says so", ShortenText(n.Value))
 		return nil
 	case "!!int":
 		v, err := wholeNumber(n.Value)
@@ -124,7 +124,7 @@ func (d *decoder) scalarValue(n *yaml.Node) any {
 		case errors.Is(err, expression.ErrLongNumber):
 			d.Errorf(positionOf(n), codeBadNumber, "%s", err)
 		case err != nil:
-			d.Errorf(positionOf(n), codeYAMLTag, "%q is not a whole number, although its tag says so", Shorten(n.Value))
+			d.Errorf(positionOf(n), codeYAMLTag, "%q is not a whole number, although its tag says so", ShortenText(n.Value))
 		}
 		return v
 	case "!!float":
@@ -161,8 +161,8 @@ func (d *decoder) floatValue(n *yaml.Node) any {
 		}
 	}
 	v, isNumber := expression.ParseNumber(text)
-	if _, isFloat := expression.Float(v); !isNumber || !isFloat {
-		d.Errorf(positionOf(n), codeBadNumber, "%s is not a number in JSON; put it in quotes if it is text", Shorten(n.Value))
+	if _, isFloat := expression.NearestFloat(v); !isNumber || !isFloat {
+		d.Errorf(positionOf(n), codeBadNumber, "%s is not a number in JSON; put it in quotes if it is text", ShortenText(n.Value))
 		return nil
 	}
 	return v

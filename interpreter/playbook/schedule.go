@@ -41,7 +41,7 @@ func ParseMoment(text string, zone *time.Location) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time, such as 2026-01-31, 2026-01-31 08:00 or 2026-01-31T08:00:00Z", Shorten(text))
+	return time.Time{}, fmt.Errorf("%q is not a time, such as 2026-01-31, 2026-01-31 08:00 or 2026-01-31T08:00:00Z", ShortenText(text))
 }
 
 var scheduleSection = sectionOf(section{name: "schedule", prefix: "schedule."}, []keyOf[Schedule]{

@@ -22,7 +22,7 @@ func (pb *Playbook) HasSecrets() bool { return len(pb.secrets) > 0 }
 func (pb *Playbook) SecretsNamed(refs []expression.Ref) []string {
 	var names []string
 	for _, ref := range refs {
-		names = lists.Add(names, pb.SecretsOf(ref)...)
+		names = lists.AddUnique(names, pb.SecretsOf(ref)...)
 	}
 	return names
 }

@@ -22,8 +22,8 @@ func (pb *Playbook) StateHome(step *Step) *Sink {
 	if sink == nil || sink.Action == nil {
 		return nil
 	}
-	action := pb.Resolve(sink.Action)
-	if !action.Traits().KeepsStates || action.Field("table") == nil || !step.FixedPlace(action) {
+	action := pb.ResolveAction(sink.Action)
+	if !action.ToolTraits().KeepsStates || action.Field("table") == nil || !step.FixedPlace(action) {
 		return nil
 	}
 	return sink
@@ -76,10 +76,10 @@ func (s *Step) rowSinks() []*Sink {
 func (pb *Playbook) OtherTables(step *Step) []string {
 	home, tables := pb.StateHome(step), []string{}
 	for _, sink := range step.rowSinks() {
-		if sink.Action == nil || pb.Replaces(sink) {
+		if sink.Action == nil || pb.ReplacesRows(sink) {
 			continue
 		}
-		action := pb.Resolve(sink.Action)
+		action := pb.ResolveAction(sink.Action)
 		if !action.writesTable() {
 			continue
 		}
@@ -124,7 +124,7 @@ func (p *Policy) mayFollowSuccess() bool {
 	if p.Then.NextCall != nil || p.Then.Collect != nil {
 		return true
 	}
-	program, ok := p.When.Program()
+	program, ok := p.When.ConditionProgram()
 	return !ok || !FailuresOnly(program)
 }
 
@@ -155,7 +155,7 @@ func (a *Action) PlaceNaming(names ...string) *Node {
 // CollectedNames returns the names of what the calls of the step collect, DefaultInto first.
 func (s *Step) CollectedNames() []string {
 	names := []string{DefaultInto}
-	for collect := range s.Collects() {
+	for collect := range s.CollectSections() {
 		if collect.Into != "" {
 			names = append(names, collect.Into)
 		}
@@ -231,7 +231,7 @@ func (pb *Playbook) KeptStates() []KeptState {
 		}
 		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.SuccessSinks()), Inserts: pb.InsertsTwice(step), Unkeyed: pb.InsertsUnkeyed(step)}
 		if kept.Home != nil {
-			kept.Tool, _ = pb.Resolve(kept.Home.Action).ToolName()
+			kept.Tool, _ = pb.ResolveAction(kept.Home.Action).ToolName()
 		}
 		all = append(all, kept)
 	}
@@ -257,7 +257,7 @@ func (pb *Playbook) InsertsUnkeyed(step *Step) *Sink {
 		return nil
 	}
 	for _, sink := range step.SuccessSinks() {
-		if pb.firstTableSink([]*Sink{sink}, keepsRows) != nil && pb.Resolve(sink.Action).Field("key") == nil {
+		if pb.firstTableSink([]*Sink{sink}, keepsRows) != nil && pb.ResolveAction(sink.Action).Field("key") == nil {
 			return sink
 		}
 	}
@@ -303,8 +303,8 @@ const (
 	MissingExclude OnMissing = "exclude"
 )
 
-// Form returns the format of the source's cursors.
-func (i *Incremental) Form() incremental.Form {
+// CursorForm returns the format of the source's cursors.
+func (i *Incremental) CursorForm() incremental.Form {
 	return incremental.Form{Type: i.Type, Format: i.Format}
 }
 
@@ -314,7 +314,7 @@ func (i *Incremental) InitialCursor() incremental.Cursor {
 	if i.InitialValue == nil {
 		return incremental.Cursor{}
 	}
-	initial, err := i.Form().ParseAny(i.InitialValue)
+	initial, err := i.CursorForm().ParseAny(i.InitialValue)
 	if err != nil {
 		return incremental.Cursor{} // validation has refused it
 	}
@@ -330,16 +330,16 @@ func (i *Incremental) EvalInitial(scope expression.Scope, b *expression.Budget) 
 	if err != nil {
 		return incremental.Cursor{}, err
 	}
-	initial, err := i.Form().ParseAny(value)
+	initial, err := i.CursorForm().ParseAny(value)
 	if err != nil {
 		return incremental.Cursor{}, &EvalError{Pos: i.InitialTemplate.Pos, Message: "incremental.initial_value: " + err.Error()}
 	}
 	return initial, nil
 }
 
-// Slice returns the first slice of a call that reads from a cursor; nil if the step does not read in slices. The
+// FirstSlice returns the first slice of a call that reads from a cursor; nil if the step does not read in slices. The
 // error is an *EvalError.
-func (i *Incremental) Slice(from incremental.Cursor, scope expression.Scope, b *expression.Budget, now time.Time) (*incremental.Slice, error) {
+func (i *Incremental) FirstSlice(from incremental.Cursor, scope expression.Scope, b *expression.Budget, now time.Time) (*incremental.Slice, error) {
 	if i.Step == "" {
 		return nil, nil
 	}
@@ -352,7 +352,7 @@ func (i *Incremental) Slice(from incremental.Cursor, scope expression.Scope, b *
 		}
 		until = rendered
 	}
-	first, err := i.Form().FirstSlice(from, i.Step, until)
+	first, err := i.CursorForm().FirstSlice(from, i.Step, until)
 	if err != nil {
 		return nil, &EvalError{Pos: at, Message: err.Error()}
 	}

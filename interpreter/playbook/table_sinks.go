@@ -27,10 +27,10 @@ func IsRepeatable(mode string) bool {
 	return strings.EqualFold(mode, "upsert") || strings.EqualFold(mode, ModeReplace)
 }
 
-// Stages reports whether the rows of a sink of the step are published together at the end of the call or loop: in
+// StagesRows reports whether the rows of a sink of the step are published together at the end of the call or loop: in
 // mode replace, with delete_missing, and for files below a connection (see StagesFile).
-func (pb *Playbook) Stages(step *Step, sink *Sink) bool {
-	return sink != nil && sink.Action != nil && (pb.Resolve(sink.Action).Stages() || pb.StagesFile(step, sink))
+func (pb *Playbook) StagesRows(step *Step, sink *Sink) bool {
+	return sink != nil && sink.Action != nil && (pb.ResolveAction(sink.Action).StagesRows() || pb.StagesFile(step, sink))
 }
 
 // StagesFile reports whether the objects that a sink writes below a connection become files of the next manifest at the end of the
@@ -40,8 +40,8 @@ func (pb *Playbook) StagesFile(step *Step, sink *Sink) bool {
 	if step == nil || sink == nil || sink.Action == nil || step.Incremental != nil {
 		return false
 	}
-	action := pb.Resolve(sink.Action)
-	mode, known := action.Mode()
+	action := pb.ResolveAction(sink.Action)
+	mode, known := action.WriteMode()
 	if !known || !action.IntoObjects() || !slices.Contains(step.SuccessSinks(), sink) || action.PlaceNaming(step.AttemptNames()...) != nil {
 		return false
 	}
@@ -55,7 +55,7 @@ const loopWord = "_loop"
 
 // IntoObjects reports whether rows become objects of a folder: below a connection, and as Parquet everywhere, as no row can be appended to that.
 func (a *Action) IntoObjects() bool {
-	if !a.Traits().IntoFile {
+	if !a.ToolTraits().IntoFile {
 		return false
 	}
 	as, path := a.Field("format"), a.Field(FieldPath)
@@ -69,21 +69,21 @@ const formatParquet = "parquet"
 // PublishesWhole reports whether the rows of a sink are published only where all was read, as they take the place of those that are there.
 func (pb *Playbook) PublishesWhole(step *Step, sink *Sink) bool {
 	if !pb.StagesFile(step, sink) {
-		return pb.Stages(step, sink)
+		return pb.StagesRows(step, sink)
 	}
-	mode, _ := pb.Resolve(sink.Action).Mode()
+	mode, _ := pb.ResolveAction(sink.Action).WriteMode()
 	return mode == ModeOverwrite
 }
 
-// Stages reports whether rows of the action are published together in a table: see Playbook.Stages.
-func (a *Action) Stages() bool {
-	mode, _ := a.Mode()
+// StagesRows reports whether rows of the action are published together in a table: see Playbook.StagesRows.
+func (a *Action) StagesRows() bool {
+	mode, _ := a.WriteMode()
 	deletes := a.Field(FieldDeleteMissing)
 	return a.writesTable() && (mode == ModeReplace || deletes != nil && (deletes.Value == true || deletes.Value == "true"))
 }
 
 // writesTable reports whether rows are written to a table of a database.
-func (a *Action) writesTable() bool { return a.Traits().KeepsStates && a.Field("table") != nil }
+func (a *Action) writesTable() bool { return a.ToolTraits().KeepsStates && a.Field("table") != nil }
 
 // WritesRows reports whether the action writes the rows of a result, or of args, to a table, without a statement.
 func (a *Action) WritesRows() bool { return a.writesTable() && a.Field("statement") == nil }
@@ -94,8 +94,8 @@ func (a *Action) NamesColumn(name string) bool {
 	return columns != nil && columns.Get(name) != nil
 }
 
-// Mode returns how rows are combined with existing ones; known is false if it is a template.
-func (a *Action) Mode() (mode string, known bool) {
+// WriteMode returns how rows are combined with existing ones; known is false if it is a template.
+func (a *Action) WriteMode() (mode string, known bool) {
 	switch field := a.Field(FieldMode); {
 	case field == nil:
 		return "insert", true
@@ -106,17 +106,17 @@ func (a *Action) Mode() (mode string, known bool) {
 	}
 }
 
-// Replaces reports whether the mode of a sink is replace.
-func (pb *Playbook) Replaces(sink *Sink) bool {
-	action := pb.Resolve(sink.Action)
-	mode, _ := action.Mode()
-	return action.Stages() && mode == ModeReplace
+// ReplacesRows reports whether the mode of a sink is replace.
+func (pb *Playbook) ReplacesRows(sink *Sink) bool {
+	action := pb.ResolveAction(sink.Action)
+	mode, _ := action.WriteMode()
+	return action.StagesRows() && mode == ModeReplace
 }
 
 // StagingSinks returns the sinks of a call of the step whose rows are published at its end, or at the end of its
 // loop.
 func (pb *Playbook) StagingSinks(step *Step) []*Sink {
-	return slices.DeleteFunc(step.SuccessSinks(), func(sink *Sink) bool { return !pb.Stages(step, sink) })
+	return slices.DeleteFunc(step.SuccessSinks(), func(sink *Sink) bool { return !pb.StagesRows(step, sink) })
 }
 
 // NeedsWholeLoop reports whether a sink of the step publishes the rows of all its iterations together, so that some of them cannot run
@@ -168,6 +168,6 @@ func (pb *Playbook) RetriesTable(sink *Sink, tool string) bool {
 	if !TraitsOf(tool).KeepsStates {
 		return false
 	}
-	action := pb.Resolve(sink.Action)
+	action := pb.ResolveAction(sink.Action)
 	return action.Field("table") != nil && action.Field(FieldStatement) == nil
 }

@@ -66,8 +66,8 @@ type TestIterations struct {
 	Element map[string]string
 }
 
-// All reports whether all iterations are selected.
-func (i TestIterations) All() bool { return i.Index == nil && i.Element == nil }
+// SelectsAll reports whether all iterations are selected.
+func (i TestIterations) SelectsAll() bool { return i.Index == nil && i.Element == nil }
 
 // TestAnswers are the answers to the attempts of some calls, in order.
 type TestAnswers struct {
@@ -158,16 +158,16 @@ type TestList struct {
 	Places []source.Position
 }
 
-// connecting returns the calls that may have a connection: for a transfer, those of its source and its destination.
-func (pb *Playbook) connecting() (all []*Action) {
-	for _, call := range pb.Actions() {
-		action := pb.Resolve(call.Action)
-		if !action.Traits().Moves {
+// connectedActions returns the calls that may have a connection: for a transfer, those of its source and its destination.
+func (pb *Playbook) connectedActions() (all []*Action) {
+	for _, call := range pb.AllCalls() {
+		action := pb.ResolveAction(call.Action)
+		if !action.ToolTraits().Moves {
 			all = append(all, call.Action)
 			continue
 		}
 		for _, field := range []string{FieldFrom, FieldTo} {
-			if nested := action.Field(field).Call(); nested != nil {
+			if nested := action.Field(field).AsCall(); nested != nil {
 				all = append(all, nested)
 			}
 		}
@@ -178,8 +178,8 @@ func (pb *Playbook) connecting() (all []*Action) {
 // ConnectionsOf returns the connections that steps and sinks of a tool name, nil if a template gives one.
 func (pb *Playbook) ConnectionsOf(tool string) []string {
 	names := []string{}
-	for _, action := range pb.connecting() {
-		name, _ := pb.Resolve(action).ToolName()
+	for _, action := range pb.connectedActions() {
+		name, _ := pb.ResolveAction(action).ToolName()
 		auth := action.Auth
 		switch {
 		case name != tool && name != "" || auth == nil:

@@ -102,7 +102,7 @@ func (w *urlWriter) writeValue(segment expression.Segment, value any) error {
 	case URLHost:
 		if at := strings.IndexFunc(text, endsHost); at >= 0 {
 			return w.node.refusedError(segment, "is %q, and a value in the host of a URL cannot contain %q; "+
-				"if it also contains a path, write %s", Shorten(text), text[at:at+1], rawForm(segment))
+				"if it also contains a path, write %s", ShortenText(text), text[at:at+1], rawForm(segment))
 		}
 		w.writeText(text)
 	case URLPath:

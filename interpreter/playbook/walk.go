@@ -65,8 +65,8 @@ func (a CallAt) SectionName() string {
 	return stepSection.name
 }
 
-// Actions returns all calls of the playbook in file order.
-func (pb *Playbook) Actions() []CallAt {
+// AllCalls returns all calls of the playbook in file order.
+func (pb *Playbook) AllCalls() []CallAt {
 	all := lists.Map(pb.Workbook, func(entry *Action) CallAt { return CallAt{StepSpot: StepSpot{Spot: AtWorkbook, Action: entry}} })
 	for _, step := range pb.CallSteps() {
 		if step.Action != nil {
@@ -86,7 +86,7 @@ func (pb *Playbook) Actions() []CallAt {
 // ActionAt returns the action of the step with a name, or of the sink at a place such as
 // "fetch.retry[1].then.sink"; nil for none.
 func (pb *Playbook) ActionAt(place string) *Action {
-	for _, at := range pb.Actions() {
+	for _, at := range pb.AllCalls() {
 		if at.Sink != nil && at.Sink.Place == place || at.Sink == nil && at.Step != nil && at.Step.Name == place {
 			return at.Action
 		}
@@ -122,8 +122,8 @@ type ValueAt struct {
 	Node *Node
 }
 
-// Values returns all templated values of the playbook.
-func (pb *Playbook) Values() []ValueAt {
+// AllValues returns all templated values of the playbook.
+func (pb *Playbook) AllValues() []ValueAt {
 	var all []ValueAt
 	some := func(at StepSpot, nodes ...*Node) {
 		for _, node := range nodes {
@@ -132,7 +132,7 @@ func (pb *Playbook) Values() []ValueAt {
 			}
 		}
 	}
-	for _, call := range pb.Actions() {
+	for _, call := range pb.AllCalls() {
 		at := call.StepSpot
 		some(StepSpot{Spot: AtToolName, Step: at.Step, Action: at.Action}, at.Action.Tool)
 		for _, field := range at.Action.Fields {
@@ -143,7 +143,7 @@ func (pb *Playbook) Values() []ValueAt {
 		some(at, at.Action.Args, at.Action.Auth)
 		inRow := at
 		inRow.Row = true
-		some(inRow, at.Action.Rows.Nodes()...)
+		some(inRow, at.Action.Rows.FieldNodes()...)
 		if limit := at.Action.RateLimit; limit != nil {
 			some(at, limit.Key, limit.Shared)
 		}
@@ -162,7 +162,7 @@ func (pb *Playbook) Values() []ValueAt {
 		}
 		for _, policy := range step.Retry {
 			some(StepSpot{Spot: AtWhen, Step: step}, policy.When, policy.StopWhen)
-			some(StepSpot{Spot: AtThen, Step: step}, policy.Then.Nodes()...)
+			some(StepSpot{Spot: AtThen, Step: step}, policy.Then.ValueNodes()...)
 		}
 		some(StepSpot{Spot: AtVars, Step: step}, entryValues(step.Vars)...)
 		for _, route := range step.Next {
@@ -183,8 +183,8 @@ func entryValues(entries []*Entry) []*Node {
 	return lists.Map(entries, func(entry *Entry) *Node { return entry.Value })
 }
 
-// All iterates over the node and all nodes in it, in file order.
-func (n *Node) All() iter.Seq[*Node] {
+// AllNodes iterates over the node and all nodes in it, in file order.
+func (n *Node) AllNodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) { n.visitAll(yield) }
 }
 
@@ -198,7 +198,7 @@ func (n *Node) visitAll(yield func(*Node) bool) bool {
 		!slices.ContainsFunc(n.Entries, func(entry *Entry) bool { return !entry.Value.visitAll(yield) })
 }
 
-// Templates iterates over the scalars of All that contain a template.
+// Templates iterates over the scalars of AllNodes that contain a template.
 func (n *Node) Templates() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		n.visitAll(func(one *Node) bool { return one.Template == nil || yield(one) })
@@ -216,8 +216,8 @@ func (s *Step) NextCalls() iter.Seq[*NextCall] {
 	}
 }
 
-// Collects iterates over the collect sections of the step's policies, and then that of the step itself.
-func (s *Step) Collects() iter.Seq[*Collect] {
+// CollectSections iterates over the collect sections of the step's policies, and then that of the step itself.
+func (s *Step) CollectSections() iter.Seq[*Collect] {
 	return func(yield func(*Collect) bool) {
 		for _, policy := range s.Retry {
 			if collect := policy.Then.Collect; collect != nil && !yield(collect) {
@@ -266,7 +266,7 @@ func (s *Step) PagesCollect() *Collect {
 
 // SinkPlaces returns the places of all sinks and notices, in file order.
 func (pb *Playbook) SinkPlaces() []string {
-	sinks := lists.Pick(pb.Actions(), func(call CallAt) (*Sink, bool) { return call.Sink, call.Sink != nil })
+	sinks := lists.Pick(pb.AllCalls(), func(call CallAt) (*Sink, bool) { return call.Sink, call.Sink != nil })
 	return lists.Map(sinks, func(sink *Sink) string { return sink.Place })
 }
 

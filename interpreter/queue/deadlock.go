@@ -42,7 +42,7 @@ func (q *Queue) ParentQueues() []string {
 	var queues []string
 	for _, entry := range q.Waiting {
 		for _, parent := range entry.Parents {
-			queues = lists.Add(queues, parent.Queue)
+			queues = lists.AddUnique(queues, parent.Queue)
 		}
 	}
 	return queues
@@ -53,7 +53,7 @@ func (q *Queue) isStuck(queues map[string]Queue) bool {
 	if len(q.Holders) < max(q.Limit, 1) || q.countReplacing() > 0 {
 		return false
 	}
-	id := q.Name.ID()
+	id := q.Name.WorkflowID()
 	return !slices.ContainsFunc(q.Holders, func(holder Entry) bool {
 		return holder.Leaving || len(waitsOfChildren(queues, id, holder.WorkflowID)) == 0
 	})
@@ -152,13 +152,13 @@ func circleText(circle []Deadlock, queues map[string]Queue) string {
 	return text
 }
 
-// Refuse makes a waiting run fail because it would wait forever.
-func (q *Queue) Refuse(now time.Time, victim Victim) {
+// RefuseVictim makes a waiting run fail because it would wait forever.
+func (q *Queue) RefuseVictim(now time.Time, victim Victim) {
 	if q.stateOf(victim.Member) != Queued {
 		return
 	}
 	q.Messages = append(q.Messages, Message{
-		To: victim.Member, Decision: Decision{RunID: victim.RunID, Queue: q.Name.ID(), Visit: victim.Visit, State: Deadlocked, Why: victim.Why},
+		To: victim.Member, Decision: Decision{RunID: victim.RunID, Queue: q.Name.WorkflowID(), Visit: victim.Visit, State: Deadlocked, Why: victim.Why},
 	})
 	q.Remove(now, victim.Member)
 }

@@ -27,17 +27,17 @@ func queuesOf(words string) map[string]queue.Queue {
 		who, key, _ := strings.Cut(word, "@")
 		above, _, queued := strings.Cut(who, ".")
 		name := queue.Name{Key: key}
-		q := queues[name.ID()]
+		q := queues[name.WorkflowID()]
 		q.Name, q.Limit = name, limit
 		member := queue.Entry{Member: queue.Member{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
 		if queued {
 			member.Parents = turns[above]
 			q.Waiting = append(q.Waiting, member)
 		} else {
-			turns[who] = append(turns[who], queue.Holding{Run: who, Queue: name.ID()})
+			turns[who] = append(turns[who], queue.Holding{Run: who, Queue: name.WorkflowID()})
 			q.Holders = append(q.Holders, member)
 		}
-		queues[name.ID()] = q
+		queues[name.WorkflowID()] = q
 	}
 	return queues
 }
@@ -70,11 +70,11 @@ func TestDeadlocks(t *testing.T) {
 			}
 			who, key, _ := strings.Cut(row.victim, "@")
 			require.Equal(t, who, victim.WorkflowID)
-			require.Equal(t, queue.Name{Key: key}.ID(), q)
+			require.Equal(t, queue.Name{Key: key}.WorkflowID(), q)
 			require.Contains(t, victim.Why, row.why)
 			found := queues[q]
-			found.Refuse(time.Now(), victim)
-			found.Refuse(time.Now(), victim) // it has gone
+			found.RefuseVictim(time.Now(), victim)
+			found.RefuseVictim(time.Now(), victim) // it has gone
 			require.Equal(t, who+" circle", messages(&found))
 			queues[q] = found
 			require.Empty(t, queue.FindDeadlocks(queues), "the others get their turns")
@@ -88,8 +88,8 @@ func TestDeadlocksOfAnUnknownQueue(t *testing.T) {
 	t.Parallel()
 	queues := queuesOf("a@x b@y a.1@y b.1@x")
 	require.Len(t, queue.FindDeadlocks(queues), 2)
-	x := queue.Name{Key: "x"}.ID()
-	held := queues[queue.Name{Key: "y"}.ID()]
+	x := queue.Name{Key: "x"}.WorkflowID()
+	held := queues[queue.Name{Key: "y"}.WorkflowID()]
 	require.Equal(t, []string{x}, held.ParentQueues())
 	delete(queues, x)
 	require.Empty(t, queue.FindDeadlocks(queues))

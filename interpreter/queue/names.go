@@ -54,8 +54,8 @@ func (n Name) Describe() string {
 	return fmt.Sprintf("the concurrency key %q", n.Key)
 }
 
-// ID returns the workflow ID of the queue; it differs for different names, whatever characters they contain.
-func (n Name) ID() string {
+// WorkflowID returns the workflow ID of the queue; it differs for different names, whatever characters they contain.
+func (n Name) WorkflowID() string {
 	id := "reprise-concurrency/" + url.PathEscape(n.Playbook) + "/" + url.PathEscape(n.Key)
 	switch {
 	case n.State:

@@ -267,7 +267,7 @@ func (q *Queue) stateOf(run Member) State {
 
 func (q *Queue) notifyRun(to Member, state State, by string) {
 	q.Messages = append(q.Messages, Message{To: to, Decision: Decision{
-		RunID: to.RunID, Queue: q.Name.ID(), Visit: to.Visit, State: state, By: by,
+		RunID: to.RunID, Queue: q.Name.WorkflowID(), Visit: to.Visit, State: state, By: by,
 	}})
 }
 

@@ -259,12 +259,12 @@ func TestLineIDs(t *testing.T) {
 		{Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 250)},
 		{Playbook: strings.Repeat("p", 200), Key: strings.Repeat("ü", 249) + "ä"},
 	} {
-		id := name.ID()
+		id := name.WorkflowID()
 		require.Empty(t, ids[id], id)
 		require.LessOrEqual(t, len(id), 1000)
 		ids[id] = name
 	}
-	require.Equal(t, "reprise-concurrency/orders/acme%20corp", queue.Name{Playbook: "orders", Key: "acme corp"}.ID())
+	require.Equal(t, "reprise-concurrency/orders/acme%20corp", queue.Name{Playbook: "orders", Key: "acme corp"}.WorkflowID())
 }
 
 // TestConcurrencyName passes maxKey.
@@ -297,7 +297,7 @@ func TestConcurrencyName(t *testing.T) {
 
 func concurrencyBook(t *testing.T, words string) *playbook.Playbook {
 	t.Helper()
-	book, err := interpreter.Load("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nconcurrency: {"+words+"}\n"+
+	book, err := interpreter.LoadPlaybook("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nconcurrency: {"+words+"}\n"+
 		"workflow: [{step: a, tool: http, url: x}]\n")
 	require.NoError(t, err)
 	return book

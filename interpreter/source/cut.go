@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Cut shortens a text to a number of runes, for a message or a line, and appends … if it cut
+// CutText shortens a text to a number of runes, for a message or a line, and appends … if it cut
 // something. It closes directional marks of Unicode that the text has opened, so that they do
 // not affect what follows.
-func Cut(text string, most int) string {
+func CutText(text string, most int) string {
 	runes := 0
 	for at := range text {
 		if runes == most {

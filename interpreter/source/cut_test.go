@@ -36,7 +36,7 @@ func TestCut(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, source.Cut(test.text, test.most))
+			require.Equal(t, test.want, source.CutText(test.text, test.most))
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Code returns an untrusted text as code in Markdown, where nothing in it becomes a link, an image or a table cell,
+// MarkdownCode returns an untrusted text as code in Markdown, where nothing in it becomes a link, an image or a table cell,
 // shortened to most runes.
-func Code(text string, most int) string {
+func MarkdownCode(text string, most int) string {
 	plain := strings.Map(func(r rune) rune { // Readable has made escapes of the rest
 		switch r {
 		case '`':
@@ -18,7 +18,7 @@ func Code(text string, most int) string {
 			return ' '
 		}
 		return r
-	}, Cut(ReadableText(text), most))
+	}, CutText(ReadableText(text), most))
 	if strings.TrimSpace(plain) == "" {
 		return ""
 	}

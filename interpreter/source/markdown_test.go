@@ -20,7 +20,7 @@ func TestCodeHoldsTextsOfOthers(t *testing.T) {
 		{"to \u202eeve\u200b", "`to \\u202eeve\\u200b`"},
 		{strings.Repeat("x", 30), "`" + strings.Repeat("x", 24) + "…`"},
 	} {
-		require.Equal(t, c.want, source.Code(c.text, 24), "%q", c.text)
+		require.Equal(t, c.want, source.MarkdownCode(c.text, 24), "%q", c.text)
 	}
 }
 

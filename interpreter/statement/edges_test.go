@@ -15,7 +15,7 @@ import (
 func outcome(source string, d statement.Dialect) string {
 	s, problems := statement.Parse(source, d)
 	if len(problems) == 0 {
-		return s.SQL(nil, true, false).Text
+		return s.NumberParams(nil, true, false).Text
 	}
 	said := make([]string, len(problems))
 	for i, problem := range problems {
@@ -135,8 +135,8 @@ func TestCastsOfKnownValues(t *testing.T) {
 	t.Parallel()
 	s, problems := statement.Parse("SELECT {{ a }}, {{ b }}", statement.Postgres)
 	require.Empty(t, problems)
-	require.Equal(t, "SELECT $1, $2", s.SQL(nil, true, true).Text)
-	require.Equal(t, "SELECT $1::int4, $2", s.SQL([]any{1}, true, true).Text)
+	require.Equal(t, "SELECT $1, $2", s.NumberParams(nil, true, true).Text)
+	require.Equal(t, "SELECT $1::int4, $2", s.NumberParams([]any{1}, true, true).Text)
 }
 
 // TestMostTemplates passes maxParams.
@@ -179,7 +179,7 @@ func TestWholeNumbersAsLiterals(t *testing.T) {
 	for value, want := range map[int]string{
 		math.MaxInt32: "int4", math.MaxInt32 + 1: "int8", math.MinInt32: "int4", math.MinInt32 - 1: "int8",
 	} {
-		require.Equal(t, "SELECT $1::"+want, s.SQL([]any{value}, true, true).Text)
+		require.Equal(t, "SELECT $1::"+want, s.NumberParams([]any{value}, true, true).Text)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestEverySourceOffset(t *testing.T) {
 	source := "SELECT b, {{ a }}+1"
 	s, problems := statement.Parse(source, statement.Postgres)
 	require.Empty(t, problems)
-	n := s.SQL([]any{1}, true, false)
+	n := s.NumberParams([]any{1}, true, false)
 	require.Equal(t, "SELECT b, $1+1", n.Text)
 	for at := range len(n.Text) {
 		offset, inParam := n.SourceOffset(at)

@@ -61,7 +61,7 @@ func check(t *testing.T, source string, dialect statement.Dialect) {
 		return
 	}
 
-	numbered := s.SQL(values, true, true)
+	numbered := s.NumberParams(values, true, true)
 	if strings.Contains(numbered.Text, marker) && !strings.Contains(source, marker) {
 		t.Fatalf("%q: a value became part of %q", source, numbered.Text)
 	}

@@ -21,10 +21,10 @@ type mark struct {
 	param       bool
 }
 
-// SQL numbers the parameters. share gives equal templates the same number: otherwise f({{ n }}) … GROUP BY f({{ n
+// NumberParams numbers the parameters. share gives equal templates the same number: otherwise f({{ n }}) … GROUP BY f({{ n
 // }}) are different expressions for PostgreSQL. cast gives unquoted values the type that an equal literal would
 // have. values come from Render.
-func (s *Statement) SQL(values []any, share, cast bool) NumberedStatement {
+func (s *Statement) NumberParams(values []any, share, cast bool) NumberedStatement {
 	w := &writer{s: s}
 	numbers := map[string]int{}
 	at := 0

@@ -14,7 +14,7 @@ func number(t *testing.T, source string, d statement.Dialect) string {
 	t.Helper()
 	s, problems := statement.Parse(source, d)
 	require.Empty(t, problems, source)
-	return s.SQL(nil, true, false).Text
+	return s.NumberParams(nil, true, false).Text
 }
 
 // first is the text of the source where the first problem is.

@@ -132,11 +132,11 @@ func TestNumbering(t *testing.T) {
 
 	values := []any{1, 1 << 40, 1, "1", 2.5, true, "x", []any{1}}
 
-	n := s.SQL(values, true, true)
+	n := s.NumberParams(values, true, true)
 	require.Equal(t, "SELECT $1::int4, $2::int8, $1::int4, $3, $4::numeric, $5::bool, $6, $7", n.Text)
 	require.Equal(t, []int{0, 1, 3, 4, 5, 6, 7}, n.Order)
 
-	n = s.SQL(values, false, false)
+	n = s.NumberParams(values, false, false)
 	require.Equal(t, "SELECT $1, $2, $3, $4, $5, $6, $7, $8", n.Text)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, n.Order)
 }
@@ -148,7 +148,7 @@ func TestSourceOffset(t *testing.T) {
 	s, problems := statement.Parse(source, statement.Postgres)
 	require.Empty(t, problems)
 
-	n := s.SQL([]any{1, "x"}, true, true)
+	n := s.NumberParams([]any{1, "x"}, true, true)
 
 	offset, inParam := n.SourceOffset(len([]rune(n.Text[:strings.Index(n.Text, "nowhere")])))
 	require.False(t, inParam)

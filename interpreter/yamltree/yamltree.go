@@ -45,8 +45,8 @@ func Parse(data []byte) (root *yaml.Node, err error) {
 	return root, nil
 }
 
-// Encode returns a node as YAML, indented by two; "" if that fails.
-func Encode(n *yaml.Node) (text string) {
+// EncodeNode returns a node as YAML, indented by two; "" if that fails.
+func EncodeNode(n *yaml.Node) (text string) {
 	defer func() {
 		if recover() != nil { // the encoder panics on trees it does not know
 			text = ""
@@ -61,8 +61,8 @@ func Encode(n *yaml.Node) (text string) {
 	return strings.TrimSuffix(out.String(), "\n") + "\n"
 }
 
-// Position returns the position of a node.
-func Position(n *yaml.Node) source.Position {
+// PositionOf returns the position of a node.
+func PositionOf(n *yaml.Node) source.Position {
 	return source.Position{Line: n.Line, Column: n.Column}
 }
 
@@ -74,8 +74,8 @@ func Pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	}
 }
 
-// Keys returns the values of a map by their keys.
-func Keys(n *yaml.Node) map[string]*yaml.Node {
+// KeyValues returns the values of a map by their keys.
+func KeyValues(n *yaml.Node) map[string]*yaml.Node {
 	keys := map[string]*yaml.Node{}
 	for key, value := range Pairs(n) {
 		keys[key.Value] = value
@@ -149,9 +149,9 @@ func QuoteStyle(text string) yaml.Style {
 	return yaml.DoubleQuotedStyle
 }
 
-// Resolved returns a copy of a tree without aliases; withComments keeps the comments. Nodes nested deeper than
+// WithoutAliases returns a copy of a tree without aliases; withComments keeps the comments. Nodes nested deeper than
 // MaxDepth are omitted.
-func Resolved(n *yaml.Node, withComments bool) *yaml.Node {
+func WithoutAliases(n *yaml.Node, withComments bool) *yaml.Node {
 	return resolveNode(n, withComments, 0)
 }
 

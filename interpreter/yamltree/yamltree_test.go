@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 	top := root.Content[0]
 	require.Equal(t, 2, yamltree.IndexOf(top, "b"))
 	require.Equal(t, -1, yamltree.IndexOf(top, "c"))
-	require.Equal(t, source.Position{Line: 2, Column: 4}, yamltree.Position(yamltree.Keys(top)["b"]))
+	require.Equal(t, source.Position{Line: 2, Column: 4}, yamltree.PositionOf(yamltree.KeyValues(top)["b"]))
 
 	_, err = yamltree.Parse([]byte("a: 1\n---\nb: 2\n"))
 	require.ErrorIs(t, err, yamltree.ErrSeveralDocuments)
@@ -36,11 +36,11 @@ func TestResolved(t *testing.T) {
 	root, err := yamltree.Parse([]byte("a: &x {b: 1} # one\nc: *x\n"))
 	require.NoError(t, err)
 
-	plain := yamltree.Resolved(root.Content[0], false)
-	require.Equal(t, "a: {b: 1}\nc: {b: 1}\n", yamltree.Encode(plain))
+	plain := yamltree.WithoutAliases(root.Content[0], false)
+	require.Equal(t, "a: {b: 1}\nc: {b: 1}\n", yamltree.EncodeNode(plain))
 
 	plain.Content[1].Content[1].Value = "2"
-	require.Equal(t, "a: {b: 1} # one\nc: {b: 1} # one\n", yamltree.Encode(yamltree.Resolved(root.Content[0], true)))
+	require.Equal(t, "a: {b: 1} # one\nc: {b: 1} # one\n", yamltree.EncodeNode(yamltree.WithoutAliases(root.Content[0], true)))
 }
 
 // TestResolvedIsBounded passes MaxDepth: what is nested deeper is left out.
@@ -51,7 +51,7 @@ func TestResolvedIsBounded(t *testing.T) {
 		deep = &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{deep}}
 	}
 	levels := 0
-	for n := yamltree.Resolved(deep, false); len(n.Content) > 0; n = n.Content[0] {
+	for n := yamltree.WithoutAliases(deep, false); len(n.Content) > 0; n = n.Content[0] {
 		levels++
 	}
 	require.Equal(t, yamltree.MaxDepth+1, levels)

@@ -126,7 +126,7 @@ func (r *answerOptions) parseArgs(a *cli.App, command *cobra.Command, args []str
 		r.answer.Retryable = &no
 	}
 	if !changed("by") {
-		r.answer.By = source.Cut(cli.Whoami(), protocol.MaxSaid)
+		r.answer.By = source.CutText(cli.Whoami(), protocol.MaxSaid)
 	}
 	if err := r.parseValues(a, changed); err != nil {
 		return "", err
@@ -144,7 +144,7 @@ func (r *answerOptions) checkArgs(command *cobra.Command, args []string) error {
 	case changed("option") && r.answer.Option == "":
 		return cli.UsageError("--option is empty")
 	case len(args) == 0 || len(args) == 1 && !r.answersApproval():
-		return cli.UsageError("name the run and the step: %s %s", terminal.Program(), command.Use)
+		return cli.UsageError("name the run and the step: %s %s", terminal.ProgramName(), command.Use)
 	case len(args) > 2:
 		return cli.UsageError("%s takes one run and one step; %q is one too many", r.name, args[2])
 	case changed("index") && r.index < 0:

@@ -25,7 +25,7 @@ func TestGoldenAwaiting(t *testing.T) {
 		return runs.Item{Status: interpreter.Awaiting, Attempt: awaits.Attempt, HeldBy: runs.HeldByAnswer, Waiting: "awaits an answer", Awaits: awaits}
 	}
 	var out bytes.Buffer
-	render.Status(&terminal.Screen{To: &out}, &runs.Status{
+	render.PrintStatus(&terminal.Screen{To: &out}, &runs.Status{
 		Found: runs.Found{WorkflowID: "imports-7x2k", Playbook: "imports", Status: interpreter.Awaiting, StartedAt: samples.LocalBegan, Since: now.Add(-time.Hour)}, At: now,
 		Steps: []runs.Step{
 			{Step: "import", Visit: 1, StartedAt: samples.LocalBegan, Item: item(webhook)},
@@ -41,9 +41,9 @@ func TestGoldenAwaiting(t *testing.T) {
 			},
 		},
 	}, terminal.Paper{Width: 80})
-	samples.Golden(t, "status/awaiting_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(out.String()))
+	samples.Golden(t, "status/awaiting_80", strings.NewReplacer(terminal.ProgramName()+" ", "starter ").Replace(out.String()))
 	for line := range strings.Lines(out.String()) {
-		if !strings.Contains(line, terminal.Program()+" ") { // a command is one piece
+		if !strings.Contains(line, terminal.ProgramName()+" ") { // a command is one piece
 			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), 80, line)
 		}
 	}
@@ -64,5 +64,5 @@ func TestGoldenAwaiting(t *testing.T) {
 	require.Contains(t, b.String(), "import[9]")
 	require.Contains(t, b.String(), "  and 3 more\n")
 	require.NotContains(t, b.String(), "import[10]")
-	samples.Golden(t, "status/asked_80", strings.NewReplacer(terminal.Program()+" ", "starter ").Replace(terminal.Visible(out.String())))
+	samples.Golden(t, "status/asked_80", strings.NewReplacer(terminal.ProgramName()+" ", "starter ").Replace(terminal.EscapeInvisible(out.String())))
 }

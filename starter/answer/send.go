@@ -124,7 +124,7 @@ func (t *answerer) deliverAnswer(ctx context.Context) (AnswerDocument, error) {
 	if workers.Count == 0 {
 		return t.depositAnswer(ctx, nil)
 	}
-	t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", t.answer.Index)
+	t.awaited, t.left, err = t.reader.AwaitingAttempts(ctx, t.run.WorkflowID, "", t.answer.Index)
 	switch {
 	case errors.Is(err, answers.ErrNoAnswer):
 		return t.depositAnswer(ctx, err)
@@ -183,7 +183,7 @@ func (t *answerer) sendTo(ctx context.Context, awaited runs.AwaitedAttempt) (Ans
 	case t.name == "complete" && awaited.Approval != nil:
 		return t.refuseAnswer("step %s is an approval; answer it with approve or reject, not with a result", awaited.Step), nil
 	}
-	t.answer.AnswerTo = awaited.To()
+	t.answer.AnswerTo = awaited.AttemptAddress()
 	return t.sendAnswer(ctx, awaited.WorkflowID)
 }
 
@@ -199,7 +199,7 @@ func (t *answerer) isMeant(awaited runs.AwaitedAttempt) bool {
 // or be about to await it; the workflows decide.
 func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error) {
 	if t.answer.Index != nil { // so that others are named than that which does not wait
-		if t.awaited, t.left, err = t.reader.Awaiting(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
+		if t.awaited, t.left, err = t.reader.AwaitingAttempts(ctx, t.run.WorkflowID, "", nil); err != nil && !errors.Is(err, answers.ErrNoAnswer) {
 			return doc, err
 		}
 	}
@@ -224,7 +224,7 @@ func (t *answerer) sendBlind(ctx context.Context) (doc AnswerDocument, err error
 
 // sendAnswer sends the answer and returns its outcome.
 func (t *answerer) sendAnswer(ctx context.Context, to string) (AnswerDocument, error) {
-	accepted, err := t.reader.Answer(ctx, to, t.answer)
+	accepted, err := t.reader.SendAnswer(ctx, to, t.answer)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil:
@@ -250,8 +250,8 @@ func (t *answerer) answeredStep() *playbook.Step {
 
 // acceptedDocument returns the output for an accepted answer, which describes its effect.
 func (t *answerer) acceptedDocument(taken interpreter.AnswerReceipt) AnswerDocument {
-	to := taken.Address()
-	name := render.Attempt(to)
+	to := taken.AttemptAddress()
+	name := render.AttemptName(to)
 	switch {
 	case taken.ID != t.answer.ID:
 		return t.documentOf(to, steer.Unchanged, "%s already has this answer", name)
@@ -282,13 +282,13 @@ func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerD
 		return AnswerDocument{}, cli.KnownStep(t.answer.Step, stepNames(t.book))
 	case step == nil:
 		return t.refuseAnswer("%s, so it is unknown which approval is waiting; name the step: %s %s %s STEP",
-			why, terminal.Program(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
+			why, terminal.ProgramName(), t.name, terminal.ShellWord(t.run.WorkflowID)), nil
 	case step.Loop != nil && t.answer.Index == nil:
 		return t.refuseAnswer("%s, so it is unknown which iteration is waiting; name it with --index", why), nil
 	case !mayAwait(step):
 		return t.refuseAnswer("step %s does not await answers: its tool is neither webhook nor approval", step.Name), nil
 	}
-	err := t.reader.Keep(ctx, t.run.WorkflowID, t.answer)
+	err := t.reader.DepositAnswer(ctx, t.run.WorkflowID, t.answer)
 	switch {
 	case errors.Is(err, answers.ErrClosed):
 		return t.findReply(ctx), nil
@@ -299,10 +299,10 @@ func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerD
 	}
 	if silence.HeldBy != runs.HeldByNoWorker {
 		return t.documentOf(t.answer.AnswerTo, steer.Kept, "%s; the server keeps the answer until that works, and the run accepts it if %s awaits it then",
-			why, render.Attempt(t.answer.AnswerTo)), nil
+			why, render.AttemptName(t.answer.AnswerTo)), nil
 	}
 	return t.documentOf(t.answer.AnswerTo, steer.Kept, "no worker of the task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
-		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.Attempt(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
+		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.AttemptName(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 
 // mayAwait reports whether attempts of a step can await answers.
@@ -311,7 +311,7 @@ func mayAwait(step *playbook.Step) bool {
 		return false
 	}
 	_, literal := step.Action.ToolName()
-	return !literal || step.Action.Traits().Awaits
+	return !literal || step.Action.ToolTraits().Awaits
 }
 
 // findReply finds how a workflow that has ended replied to the answer.
@@ -329,14 +329,14 @@ func (t *answerer) findReply(ctx context.Context) AnswerDocument {
 	if t.run.Ended() {
 		return t.refuseAnswer("the run has ended (%s) and accepts no more answers", t.run.Status)
 	}
-	return t.refuseAnswer("%s is over and accepts no more answers", render.Attempt(t.answer.AnswerTo))
+	return t.refuseAnswer("%s is over and accepts no more answers", render.AttemptName(t.answer.AnswerTo))
 }
 
 func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken interpreter.AnswerReceipt, found bool) {
 	answer := t.answer
 	answer.Visit = visit.Visit
 	if visit.Loop == nil {
-		return t.reader.Recall(ctx, t.run.WorkflowID, answer, visit.Attempt)
+		return t.reader.FindReceipt(ctx, t.run.WorkflowID, answer, visit.Attempt)
 	}
 	if answer.Index == nil || t.book == nil {
 		return taken, false
@@ -347,7 +347,7 @@ func (t *answerer) recallVisit(ctx context.Context, visit *runs.Step) (taken int
 	if !found {
 		return taken, false
 	}
-	return t.reader.Recall(ctx, id, answer, 0)
+	return t.reader.FindReceipt(ctx, id, answer, 0)
 }
 
 // reportAnswer prints the outcome of an answer. A refusal goes to standard error, with the attempts that await an
@@ -387,9 +387,9 @@ func writeAwaited(b *strings.Builder, doc AnswerDocument, left, width int, now t
 	for _, awaited := range doc.Awaits[:min(len(doc.Awaits), shownAwaited)] {
 		in := ""
 		if awaited.Run != "" {
-			in = " in " + terminal.Visible(awaited.Run)
+			in = " in " + terminal.EscapeInvisible(awaited.Run)
 		}
-		writeIndented(b, "  ", render.Attempt(awaited.To())+in+" "+render.Awaited(&awaited.AwaitedDetails, now), width)
+		writeIndented(b, "  ", render.AttemptName(awaited.AttemptAddress())+in+" "+render.DescribeAwaited(&awaited.AwaitedDetails, now), width)
 		for _, more := range render.AwaitedText(&awaited.AwaitedDetails) {
 			writeIndented(b, "    ", more, width)
 		}

@@ -205,7 +205,7 @@ func statusText(status login.LoginStatus) string {
 func loginStatus(ctx context.Context, s *session.Session, connection string) (login.LoginStatus, error) {
 	status, err := queryStatus(ctx, s, login.WorkflowID(connection))
 	if connect.NotFound(err) {
-		return status, cli.UsageError("connection %q has no login yet: %s auth login %s", connection, terminal.Program(), terminal.ShellWord(connection))
+		return status, cli.UsageError("connection %q has no login yet: %s auth login %s", connection, terminal.ProgramName(), terminal.ShellWord(connection))
 	}
 	return status, err
 }

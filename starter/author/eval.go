@@ -120,7 +120,7 @@ func EvalExpression(streams cli.Streams, text string, names map[string]any, outp
 	} else {
 		doc.Value, doc.Type, doc.Truthy = expression.Of(value), expression.TypeName(value), expression.Truthy(value)
 	}
-	doc.Parts = try.Parts(template.Parts(scope, expression.NewBudget(expression.DecisionLimits, now)))
+	doc.Parts = try.PartsOf(template.Parts(scope, expression.NewBudget(expression.DecisionLimits, now)))
 	if output == "json" {
 		err = terminal.PrintJSON(streams.Out, doc)
 	} else {
@@ -151,7 +151,7 @@ func noteUngiven(streams cli.Streams, template *expression.Template, names map[s
 func printEvaluation(streams cli.Streams, doc evaluation) error {
 	paper := terminal.PaperOf(streams.Out)
 	printer := try.Printer{W: streams.Out, Width: paper.Width, Limit: shownLines}
-	printer.Parts("  ", doc.Parts)
+	printer.PrintParts("  ", doc.Parts)
 	if doc.Error != "" {
 		streams.Notef("starter: %s", doc.Error)
 		return nil

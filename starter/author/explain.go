@@ -29,26 +29,26 @@ func NewExplainCommand(a *cli.App) *cobra.Command {
 
 // ExplainWord prints the reference of a word, or lists all words.
 func ExplainWord(streams cli.Streams, word, output string) error {
-	r := reference.New(activities.Default())
+	r := reference.New(activities.DefaultCatalogue())
 	if word == "" {
 		return explainIndex(streams, r, output)
 	}
 	found := r.Find(word)
 	if len(found) == 0 {
 		if command := commandNamed(word); command != "" {
-			return cli.UsageError("%q is a command; %s %s --help describes it", word, terminal.Program(), command)
+			return cli.UsageError("%q is a command; %s %s --help describes it", word, terminal.ProgramName(), command)
 		}
 		if near := r.Suggest(word); near != "" {
 			return cli.UsageError("Reprise has no word %q; did you mean %q?", word, near)
 		}
-		return cli.UsageError("Reprise has no word %q; %s explain lists all words", word, terminal.Program())
+		return cli.UsageError("Reprise has no word %q; %s explain lists all words", word, terminal.ProgramName())
 	}
 	var b strings.Builder
 	for i, entry := range found {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		writeEntry(&b, entry, terminal.Width(streams.Out))
+		writeEntry(&b, entry, terminal.OutputWidth(streams.Out))
 	}
 	return streams.ShowDocument(output, found, b.String())
 }
@@ -93,7 +93,7 @@ func explainIndex(streams cli.Streams, r *reference.Reference, output string) er
 	var b strings.Builder
 	for _, kind := range reference.Kinds() {
 		fmt.Fprintf(&b, "%s:\n", kind.Plural())
-		for _, line := range terminal.WrapText(strings.Join(r.Index(kind), "  "), terminal.Width(streams.Out)-2) {
+		for _, line := range terminal.WrapText(strings.Join(r.NamesOf(kind), "  "), terminal.OutputWidth(streams.Out)-2) {
 			b.WriteString("  " + line + "\n")
 		}
 	}
@@ -105,7 +105,7 @@ func NewSchemaCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := schema.Generate(activities.Default())
+			text, err := schema.Generate(activities.DefaultCatalogue())
 			if err != nil {
 				return err
 			}

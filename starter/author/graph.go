@@ -46,11 +46,11 @@ func NewGraphCommand(a *cli.App) *cobra.Command {
 				return draw(of.Book, nil, &graph.Children{Files: of.Files})
 			}
 			return session.WithRun(a, &run, args, func(ctx context.Context, s *session.Session, found runs.Found) error {
-				book, files, err := s.Runs().Source(ctx, found)
+				book, files, err := s.Runs().ReadSource(ctx, found)
 				if err != nil {
 					return err
 				}
-				status, err := look.Status(ctx, s, found, "")
+				status, err := look.ReadStatus(ctx, s, found, "")
 				if err != nil {
 					return err
 				}
@@ -104,7 +104,7 @@ func childRun(ctx context.Context, s *session.Session, id string) (*playbook.Pla
 	if err != nil {
 		return nil, nil
 	}
-	status, err := look.Status(ctx, s, found, "")
+	status, err := look.ReadStatus(ctx, s, found, "")
 	if err != nil {
 		return nil, nil
 	}

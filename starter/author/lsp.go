@@ -23,7 +23,7 @@ func serveEditor(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	server := lsp.New(activities.Default(), check.Options{Limits: limits})
+	server := lsp.New(activities.DefaultCatalogue(), check.Options{Limits: limits})
 	err = server.Serve(a.Interrupts.Graceful, cli.StandardStreams{Reader: a.In, Out: a.Out})
 	if a.Interrupts.Graceful.Err() != nil {
 		return nil

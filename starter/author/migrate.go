@@ -111,7 +111,7 @@ func printMigration(a *cli.App, file *source.File, m *migrate.Migration, options
 		if several {
 			_, _ = fmt.Fprintf(a.Out, "--- # %s\n", file.Name)
 		}
-		_ = a.Screen.Verbatim(m.Text)
+		_ = a.Screen.WriteVerbatim(m.Text)
 	}
 	for _, c := range m.Changes {
 		a.Notef("%s:%s: %s", file.Name, c.Pos, c.What)

@@ -101,7 +101,7 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 		return err
 	}
 	if o.file == "" {
-		o.file = scaffold.FileOf(made.Name)
+		o.file = scaffold.FileName(made.Name)
 	}
 	doc := newDocument{Name: made.Name, Playbook: o.file, Style: made.Style, Connections: cli.OrEmpty(made.Connections), Notes: cli.OrEmpty(made.Notes)}
 	files := []newFile{{o.file, made.Playbook}}
@@ -210,7 +210,7 @@ func makeNew(a *cli.App, o *newOptions) (*scaffold.Draft, error) {
 		options.File = filepath.Base(o.file)
 		options.Name = strings.TrimSuffix(options.File, ".yaml")
 	}
-	made, err := scaffold.Make(described, options)
+	made, err := scaffold.MakeDraft(described, options)
 	if err != nil {
 		return nil, cli.UsageError("%w", err)
 	}

@@ -70,13 +70,13 @@ func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
 		options.Name = strings.TrimSuffix(options.File, ".yaml")
 	}
 	if !o.perStream {
-		result, err := airbyte.Convert(data, options)
+		result, err := airbyte.ConvertManifest(data, options)
 		return []*airbyte.Result{result}, err
 	}
 	streams := o.streams
 	if len(streams) == 0 {
 		var err error
-		if streams, err = airbyte.Names(data); err != nil {
+		if streams, err = airbyte.StreamNames(data); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func convertAirbyte(o *newOptions, data []byte) ([]*airbyte.Result, error) {
 	for _, stream := range streams {
 		one := options
 		one.Connector, one.Name, one.Streams = options.Name, options.Name+"_"+stream, []string{stream}
-		result, err := airbyte.Convert(data, one)
+		result, err := airbyte.ConvertManifest(data, one)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument,
 	doc := airbyteDocument{Connections: []scaffold.Connection{}, Secrets: []string{}, NotConverted: []airbyte.Gap{}, Notes: []string{}}
 	var files []newFile
 	for _, result := range results {
-		one := airbytePlaybook{Name: result.Name, Playbook: scaffold.FileOf(result.Name), Streams: result.Streams}
+		one := airbytePlaybook{Name: result.Name, Playbook: scaffold.FileName(result.Name), Streams: result.Streams}
 		if o.file != "" {
 			one.Playbook = o.file
 		}
@@ -138,12 +138,12 @@ func describeAirbyte(o *newOptions, results []*airbyte.Result) (airbyteDocument,
 			files = append(files, newFile{one.Test, result.Test})
 		}
 		doc.Playbooks = append(doc.Playbooks, one)
-		doc.Connections = lists.Add(doc.Connections, result.Connections...)
+		doc.Connections = lists.AddUnique(doc.Connections, result.Connections...)
 		if result.Secrets != "" {
-			doc.Secrets = lists.Add(doc.Secrets, result.Secrets)
+			doc.Secrets = lists.AddUnique(doc.Secrets, result.Secrets)
 		}
-		doc.NotConverted = lists.Add(doc.NotConverted, result.Gaps...)
-		doc.Notes = lists.Add(doc.Notes, result.Notes...)
+		doc.NotConverted = lists.AddUnique(doc.NotConverted, result.Gaps...)
+		doc.Notes = lists.AddUnique(doc.Notes, result.Notes...)
 	}
 	return doc, files
 }

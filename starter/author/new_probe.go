@@ -42,7 +42,7 @@ func probeRequest(a *cli.App, line string, described *scaffold.Description) erro
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("--probe: no response within %s", probeTimeout)
 	case err != nil:
-		return fmt.Errorf("--probe: %s", probe.Secrets().Text(err.Error()))
+		return fmt.Errorf("--probe: %s", probe.Secrets().MaskText(err.Error()))
 	}
 	switch answer.Data.Data.(type) {
 	case map[string]any, []any:

@@ -151,7 +151,7 @@ func planInput(streams cli.Streams, checked load.CheckedPlaybook, workload map[s
 	empty, now := expression.Of(map[string]any{}), time.Now()
 	id := "reprise-plan/" + uuid.NewString()
 	run := interpreter.RunInfo{WorkflowID: id, RunID: id, StartedAt: now, Playbook: book.Name}
-	if run.Partition, err = book.Partition(o.partition, now); err != nil {
+	if run.Partition, err = book.RunPartition(o.partition, now); err != nil {
 		return call.PlanInput{}, cli.UsageError("the run has no partition: %w", err)
 	}
 	run.FullRefresh, err = load.RefreshedSteps(streams, book, o.fullRefresh)
@@ -203,7 +203,7 @@ func planRuns(ctx context.Context, s *session.Session, checked load.CheckedPlayb
 	if err != nil {
 		return err
 	}
-	s.Runs().Positions(ctx, list.Runs)
+	s.Runs().SetPositions(ctx, list.Runs)
 	var last *runs.Found
 	for i := range list.Runs {
 		run := &list.Runs[i]

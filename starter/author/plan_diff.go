@@ -22,7 +22,7 @@ func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 		return "", err
 	}
 	inOrderOf(was, now)
-	found := string(diff.Diff(beforeName, []byte(yamltree.Encode(was)), afterName, []byte(yamltree.Encode(now))))
+	found := string(diff.Diff(beforeName, []byte(yamltree.EncodeNode(was)), afterName, []byte(yamltree.EncodeNode(now))))
 	if _, behind, has := strings.Cut(found, "\n"); has { // the line of the program that made it
 		found = behind
 	}
@@ -35,12 +35,12 @@ func normalizePlaybook(text string) (*yaml.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	root = yamltree.Resolved(root, false)
+	root = yamltree.WithoutAliases(root, false)
 	dropStyles(root)
 	if len(root.Content) == 0 {
 		return root, nil
 	}
-	sections := yamltree.Keys(root.Content[0])
+	sections := yamltree.KeyValues(root.Content[0])
 	if metadata := sections["metadata"]; metadata != nil {
 		dropKey(metadata, "description")
 	}
@@ -117,12 +117,12 @@ func sortKeys(n, model *yaml.Node) {
 // there is none.
 func itemLike(item, model *yaml.Node, at int) *yaml.Node {
 	for _, name := range []string{"step", "name"} {
-		value := yamltree.Keys(item)[name]
+		value := yamltree.KeyValues(item)[name]
 		if item.Kind != yaml.MappingNode || value == nil {
 			continue
 		}
 		for _, other := range model.Content {
-			if like := yamltree.Keys(other)[name]; other.Kind == yaml.MappingNode && like != nil && like.Value == value.Value {
+			if like := yamltree.KeyValues(other)[name]; other.Kind == yaml.MappingNode && like != nil && like.Value == value.Value {
 				return other
 			}
 		}

@@ -45,7 +45,7 @@ func (t *planText) writeLine(margin, format string, args ...any) {
 
 func (t *planText) writeVerbatim(margin, text string) {
 	for line := range strings.Lines(text) {
-		t.b.WriteString(margin + terminal.Visible(strings.TrimSuffix(line, "\n")) + "\n")
+		t.b.WriteString(margin + terminal.EscapeInvisible(strings.TrimSuffix(line, "\n")) + "\n")
 	}
 }
 

@@ -40,7 +40,7 @@ func signFiles(a *cli.App, keyFile string, files []string) error {
 			return cli.WithStatus(exitcode.Usage, err)
 		}
 		var problems source.Diagnostics
-		signed[i], names[i], err = known.Sign(file, text, key)
+		signed[i], names[i], err = known.SignPlaybook(file, text, key)
 		if errors.As(err, &problems) {
 			a.Notef("%s", source.NewFile(file, text).FormatAll(problems.Errors()))
 			return cli.WithStatus(exitcode.Failed, fmt.Errorf("%s cannot be read as a playbook, so nothing was signed", file))

@@ -169,7 +169,7 @@ func loadSuites(a *cli.App, paths []string) ([]*playtest.Suite, error) {
 func updateTests(streams cli.Streams, suites []*playtest.Suite, reports []*playtest.Report) ([]*playtest.Report, error) {
 	shown := lists.Filter(reports, (*playtest.Report).Passed)
 	for _, suite := range suites {
-		text, changed, left, err := playtest.Updated(suite, reports)
+		text, changed, left, err := playtest.UpdatedFile(suite, reports)
 		if err == nil && changed > 0 {
 			err = cli.OverwriteFile(suite.Path, text)
 		}
@@ -239,8 +239,8 @@ func printReports(w io.Writer, reports []*playtest.Report, all bool) {
 }
 
 func printCoverage(w io.Writer, c *playtest.Coverage) {
-	_, _ = fmt.Fprintf(w, "%s: %.0f%% (%d of %d steps, policies and routes)\n", c.File, c.Percent(), c.Covered(), len(c.Parts))
-	for _, part := range c.Missed() {
+	_, _ = fmt.Fprintf(w, "%s: %.0f%% (%d of %d steps, policies and routes)\n", c.File, c.Percent(), c.CountCovered(), len(c.Parts))
+	for _, part := range c.MissedParts() {
 		_, _ = fmt.Fprintf(w, "  %s:%s: no test covers %s\n", c.File, part.Pos, part.What)
 	}
 }
@@ -298,8 +298,8 @@ func testsDocument(reports []*playtest.Report, coverage []*playtest.Coverage, to
 		all.Tests = append(all.Tests, one)
 	}
 	for _, c := range coverage {
-		one := coverageDocument{File: c.File, Percent: c.Percent(), Covered: c.Covered(), Total: len(c.Parts), Missed: []change{}}
-		for _, part := range c.Missed() {
+		one := coverageDocument{File: c.File, Percent: c.Percent(), Covered: c.CountCovered(), Total: len(c.Parts), Missed: []change{}}
+		for _, part := range c.MissedParts() {
 			one.Missed = append(one.Missed, changeAt(part.Pos, part.What))
 		}
 		all.Coverage = append(all.Coverage, one)

@@ -41,9 +41,9 @@ func NewToolsCommand(a *cli.App) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use: "tools [NAME]", Args: cobra.MaximumNArgs(1),
-		ValidArgs: activities.Default().Names(),
+		ValidArgs: activities.DefaultCatalogue().Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			catalogue := activities.Default()
+			catalogue := activities.DefaultCatalogue()
 			if len(args) == 0 {
 				return listTools(a.Streams, catalogue, output)
 			}
@@ -70,7 +70,7 @@ func listTools(streams cli.Streams, catalogue *activities.Catalogue, output stri
 		docs = append(docs, toolDocument(spec))
 		rows.AppendRow(table.Row{spec.Name, cli.YesCell(spec.Writes), spec.Summary})
 	}
-	return streams.ShowDocument(output, docs, terminal.FitTable(rows, terminal.Width(streams.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
+	return streams.ShowDocument(output, docs, terminal.FitTable(rows, terminal.OutputWidth(streams.Out), terminal.Elastic{Name: "what it does", Least: 20, Cut: text.WrapSoft})+"\n")
 }
 
 func toolDocument(spec playbook.ToolSpec) toolDoc {
@@ -91,14 +91,14 @@ func toolDocument(spec playbook.ToolSpec) toolDoc {
 func explainTool(w io.Writer, spec playbook.ToolSpec) {
 	_, _ = fmt.Fprintf(w, "%s: %s\n", spec.Name, spec.Summary)
 	if spec.Doc != "" {
-		_, _ = fmt.Fprintf(w, "\n%s\n", reflowText(spec.Doc, terminal.Width(w)))
+		_, _ = fmt.Fprintf(w, "\n%s\n", reflowText(spec.Doc, terminal.OutputWidth(w)))
 	}
 	if len(spec.Fields) > 0 {
 		rows := terminal.NewTable("field", "kind", "default", "meaning")
 		for _, field := range spec.DescribedFields() {
 			rows.AppendRow(table.Row{field.Name, field.Kind, fallbackText(field), meaningText(field)})
 		}
-		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.FitTable(rows, terminal.Width(w), terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
+		_, _ = fmt.Fprintf(w, "\n%s\n", terminal.FitTable(rows, terminal.OutputWidth(w), terminal.Elastic{Name: "meaning", Least: 20, Cut: text.WrapSoft}, terminal.Elastic{Name: "default", Least: 8, Cut: text.WrapSoft}))
 	}
 	for _, group := range spec.RequireOneOf {
 		if len(group) == 1 {

@@ -95,10 +95,10 @@ func TryStep(a *cli.App, name string, o *TryOptions) error {
 	printer := try.Printer{W: a.Out, Width: terminal.PaperOf(a.Out).Width, Limit: o.Limit}
 	if o.Output != "json" {
 		var header func()
-		options.Begin = func(report *try.Report) { header = func() { printer.Header(report); header = func() {} } }
-		options.Each = func(attempt try.Attempt) { header(); printer.Attempt(attempt) }
+		options.Begin = func(report *try.Report) { header = func() { printer.PrintHeader(report); header = func() {} } }
+		options.Each = func(attempt try.Attempt) { header(); printer.PrintAttempt(attempt) }
 	}
-	report, err := try.Run(a.Interrupts.Graceful, options)
+	report, err := try.TryStep(a.Interrupts.Graceful, options)
 	switch {
 	case try.IsRefused(err):
 		return cli.WithStatus(exitcode.Usage, err)
@@ -113,7 +113,7 @@ func TryStep(a *cli.App, name string, o *TryOptions) error {
 	if o.Output == "json" {
 		err = terminal.PrintJSON(a.Out, report)
 	} else {
-		printer.Report(report)
+		printer.PrintReport(report)
 	}
 	if err == nil && (report.Error != "" || report.Stopped != "" && !o.DryRun) {
 		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
@@ -142,7 +142,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 		return options, err
 	}
 	maps.Copy(options.With, o.WithValues)
-	if options.Partition, err = checked.Book.Partition(o.Partition, time.Now()); err != nil {
+	if options.Partition, err = checked.Book.RunPartition(o.Partition, time.Now()); err != nil {
 		return options, cli.UsageError("the try has no partition: %w", err)
 	}
 	if o.Record != "" {
@@ -156,7 +156,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 
 // tryResources returns the resources of a local worker.
 func tryResources(o *TryOptions) (activities.Resources, error) {
-	resources, err := host.Resources(session.OperatorFiles(o.Connections, o.Egress), egress.Local())
+	resources, err := host.ReadResources(session.OperatorFiles(o.Connections, o.Egress), egress.LocalPolicy())
 	if err != nil {
 		return resources, cli.WithStatus(exitcode.Usage, err)
 	}

@@ -222,7 +222,7 @@ func (v *validator) fixFile(name string, data []byte) ([]byte, error) {
 	}
 	switch {
 	case name == "-":
-		return result.Text, v.app.Screen.Verbatim(result.Text)
+		return result.Text, v.app.Screen.WriteVerbatim(result.Text)
 	case len(changes) == 0:
 		return data, nil
 	}

@@ -119,7 +119,7 @@ func writeSARIF(w io.Writer, found source.Diagnostics, files map[string]*source.
 		Tool: sarifTool{Driver: sarifDriver{Name: "reprise", Version: build.Read().Reprise, Rules: []sarifRule{}}}, ColumnKind: "unicodeCodePoints", Results: []sarifResult{},
 	}
 	indexes := map[string]int{}
-	for _, rule := range check.Codes() {
+	for _, rule := range check.DiagnosticCodes() {
 		indexes[rule.Code] = len(run.Tool.Driver.Rules)
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{ID: rule.Code, ShortDescription: sarifText{rule.Meaning}})
 	}

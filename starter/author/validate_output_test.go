@@ -37,7 +37,7 @@ func TestSARIF(t *testing.T) {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		read[name] = source.NewFile(name, data)
-		_, found := check.Validate(read[name], activities.Default(), check.Options{})
+		_, found := check.Validate(read[name], activities.DefaultCatalogue(), check.Options{})
 		all = append(all, found...)
 	}
 	var out bytes.Buffer

@@ -27,15 +27,15 @@ type options struct {
 	output     string
 }
 
-func (o *options) add(command *cobra.Command) {
+func (o *options) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&o.deployment, "deployment", os.Getenv(build.DeploymentVariable),
 		"the deployment; default that of the task queue ["+build.DeploymentVariable+"]")
 	o.server.Add(command)
 	cli.OutputFlag(command, &o.output)
 }
 
-// with has a command work on the deployment.
-func (o *options) with(a *cli.App, work func(context.Context, *session.Session, *rollout.Deployment) error) error {
+// withDeployment has a command work on the deployment.
+func (o *options) withDeployment(a *cli.App, work func(context.Context, *session.Session, *rollout.Deployment) error) error {
 	return session.WithServer(a, &o.server, func(ctx context.Context, s *session.Session) error {
 		deployment, err := s.Deployment(ctx, o.deployment)
 		if err != nil {
@@ -59,17 +59,17 @@ func NewBuildsCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "builds", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return o.with(a, func(ctx context.Context, _ *session.Session, d *rollout.Deployment) error {
+			return o.withDeployment(a, func(ctx context.Context, _ *session.Session, d *rollout.Deployment) error {
 				return listBuilds(ctx, a, d, o.output)
 			})
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	command.AddCommand(
 		newRouteCommand(a, "current ID", (*rollout.Deployment).MakeCurrent, "new runs go to build %s"),
 		newRampCommand(a),
 		newMoveCommand(a), newRetireCommand(a),
-		newRouteCommand(a, "delete ID", (*rollout.Deployment).Delete, "build %s is deleted"),
+		newRouteCommand(a, "delete ID", (*rollout.Deployment).DeleteBuild, "build %s is deleted"),
 	)
 	return command
 }
@@ -80,7 +80,7 @@ func newRouteCommand(a *cli.App, use string, change func(*rollout.Deployment, co
 	command := &cobra.Command{
 		Use: use, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return o.with(a, func(ctx context.Context, _ *session.Session, d *rollout.Deployment) error {
+			return o.withDeployment(a, func(ctx context.Context, _ *session.Session, d *rollout.Deployment) error {
 				if err := change(d, ctx, args[0]); err != nil {
 					return err
 				}
@@ -89,7 +89,7 @@ func newRouteCommand(a *cli.App, use string, change func(*rollout.Deployment, co
 			})
 		},
 	}
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
@@ -102,8 +102,8 @@ func newRampCommand(a *cli.App) *cobra.Command {
 			if percent < 0 || percent > 100 {
 				return cli.UsageError("--percent is %g, expected 0 to 100", percent)
 			}
-			return o.with(a, func(ctx context.Context, _ *session.Session, d *rollout.Deployment) error {
-				if err := d.Ramp(ctx, args[0], percent); err != nil {
+			return o.withDeployment(a, func(ctx context.Context, _ *session.Session, d *rollout.Deployment) error {
+				if err := d.RampBuild(ctx, args[0], percent); err != nil {
 					return err
 				}
 				a.Notef("%g %% of new runs go to build %s of deployment %s", percent, args[0], d.Name)
@@ -112,14 +112,14 @@ func newRampCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	command.Flags().Float32Var(&percent, "percent", 5, "percentage of new runs that the build gets, 0 to 100")
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
 // listBuilds prints the builds of a deployment.
 func listBuilds(ctx context.Context, a *cli.App, d *rollout.Deployment, output string) error {
 	now := time.Now()
-	all, err := d.List(ctx, now)
+	all, err := d.ListBuilds(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -131,14 +131,14 @@ func listBuilds(ctx context.Context, a *cli.App, d *rollout.Deployment, output s
 		current = current || one.Status == rollout.Current
 		if one.Workers == 0 && one.OpenRuns > 0 {
 			a.Notef("note: build %s has %s and no workers; start one, or: %s builds retire %s", one.ID,
-				terminal.Count(one.OpenRuns, "open run"), terminal.Program(), terminal.ShellWord(one.ID))
+				terminal.Count(one.OpenRuns, "open run"), terminal.ProgramName(), terminal.ShellWord(one.ID))
 		}
 	}
 	if !current {
-		a.Notef("note: no build of deployment %s is current, so its workers get no new runs; to choose one: %s builds current ID", d.Name, terminal.Program())
+		a.Notef("note: no build of deployment %s is current, so its workers get no new runs; to choose one: %s builds current ID", d.Name, terminal.ProgramName())
 	}
 	if n := len(all.Builds); n >= rollout.ManyBuilds {
-		a.Notef("warning: deployment %s has %d builds, and the server refuses workers of the 101st; delete drained ones: %s builds delete ID", d.Name, n, terminal.Program())
+		a.Notef("warning: deployment %s has %d builds, and the server refuses workers of the 101st; delete drained ones: %s builds delete ID", d.Name, n, terminal.ProgramName())
 	}
 	return nil
 }
@@ -155,8 +155,8 @@ func buildsTable(all rollout.Builds, now time.Time, paper terminal.Paper) string
 		if !one.OldestRun.IsZero() {
 			oldest = terminal.Ago(one.OldestRun, now)
 		}
-		rows.AppendRow(table.Row{terminal.Visible(one.ID), status, one.Workers, one.OpenRuns, oldest})
+		rows.AppendRow(table.Row{terminal.EscapeInvisible(one.ID), status, one.Workers, one.OpenRuns, oldest})
 	}
 	text := terminal.FitTable(rows, paper.Width, terminal.Elastic{Name: "build", Least: 12, Cut: terminal.SnipCell})
-	return "deployment " + terminal.Visible(all.Deployment) + "\n" + strings.TrimRight(text, "\n") + "\n"
+	return "deployment " + terminal.EscapeInvisible(all.Deployment) + "\n" + strings.TrimRight(text, "\n") + "\n"
 }

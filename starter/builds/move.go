@@ -32,7 +32,7 @@ func newMoveCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 			}
-			return o.with(a, func(ctx context.Context, s *session.Session, d *rollout.Deployment) error {
+			return o.withDeployment(a, func(ctx context.Context, s *session.Session, d *rollout.Deployment) error {
 				ids, err := findRoots(ctx, a, s, args)
 				if err != nil {
 					return err
@@ -42,7 +42,7 @@ func newMoveCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&to, "to", "", "the build, which must be that of this starter")
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
@@ -52,20 +52,20 @@ func newRetireCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use: "retire ID", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return o.with(a, func(ctx context.Context, s *session.Session, d *rollout.Deployment) error {
+			return o.withDeployment(a, func(ctx context.Context, s *session.Session, d *rollout.Deployment) error {
 				if args[0] == to {
 					return cli.UsageError("build %s cannot be retired in favour of itself", to)
 				}
-				if err := d.Known(ctx, args[0]); err != nil {
+				if err := d.CheckKnown(ctx, args[0]); err != nil {
 					return err
 				}
 				switch gets, err := d.GetsNew(ctx, args[0]); {
 				case err != nil:
 					return err
 				case gets:
-					return cli.UsageError("build %s gets new runs, so it cannot be retired; make another one current first: %s builds current ID", args[0], terminal.Program())
+					return cli.UsageError("build %s gets new runs, so it cannot be retired; make another one current first: %s builds current ID", args[0], terminal.ProgramName())
 				}
-				ids, err := d.Pinned(ctx, args[0])
+				ids, err := d.PinnedRuns(ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -77,7 +77,7 @@ func newRetireCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&to, "to", build.CurrentID(), "the build that the runs move to, which must be that of this starter")
-	o.add(command)
+	o.addFlags(command)
 	return command
 }
 
@@ -115,7 +115,7 @@ func moveRuns(ctx context.Context, a *cli.App, s *session.Session, d *rollout.De
 	case to != own:
 		return cli.UsageError("this starter is build %s, so it cannot check that runs fit build %s; use the starter of that build", own, to)
 	}
-	if err := d.Known(ctx, to); err != nil {
+	if err := d.CheckKnown(ctx, to); err != nil {
 		return err
 	}
 	mover := &rollout.Mover{Client: s.Client, Store: s.Store, Deployment: d.Name, To: to}
@@ -145,7 +145,7 @@ func moveRuns(ctx context.Context, a *cli.App, s *session.Session, d *rollout.De
 
 // writeMove writes what came of moving a run for people.
 func writeMove(b *strings.Builder, move rollout.MoveReport, to string) {
-	id := terminal.Visible(move.Run)
+	id := terminal.EscapeInvisible(move.Run)
 	switch {
 	case move.Ended:
 		fmt.Fprintf(b, "%s has ended\n", id)
@@ -160,7 +160,7 @@ func writeMove(b *strings.Builder, move rollout.MoveReport, to string) {
 		b.WriteString(replay.DescribeMismatch(one))
 	}
 	for _, one := range move.Unread {
-		fmt.Fprintf(b, "  not read: %s: %s\n", terminal.Visible(one.WorkflowID), terminal.Visible(one.Error))
+		fmt.Fprintf(b, "  not read: %s: %s\n", terminal.EscapeInvisible(one.WorkflowID), terminal.EscapeInvisible(one.Error))
 	}
 }
 
@@ -169,5 +169,5 @@ func nameBuild(of *runs.Build) string {
 	if of == nil {
 		return "workers without a build"
 	}
-	return "build " + terminal.Visible(of.ID)
+	return "build " + terminal.EscapeInvisible(of.ID)
 }

@@ -47,7 +47,7 @@ type StandardStreams struct {
 
 func (s StandardStreams) Write(p []byte) (int, error) {
 	if screen, is := s.Out.(*terminal.Screen); is {
-		return len(p), screen.Verbatim(p)
+		return len(p), screen.WriteVerbatim(p)
 	}
 	return s.Out.Write(p)
 }

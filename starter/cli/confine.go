@@ -32,7 +32,7 @@ func (c *Confinement) isPrivate(info os.FileInfo) bool {
 		return false
 	}
 	files := c.Private()
-	return files.Has(info) || files.Holds(info)
+	return files.Has(info) || files.ContainsFile(info)
 }
 
 // ConfineTo returns a confinement to a folder.

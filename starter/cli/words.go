@@ -113,7 +113,7 @@ func Whoami() string {
 
 // OutcomeLine returns the line that describes the outcome of a command for a run. It is wrapped only at a terminal.
 func OutcomeLine(to io.Writer, workflowID, said string) string {
-	line := terminal.Visible(workflowID) + ": " + terminal.Shorten(said, 2000) + "\n"
+	line := terminal.EscapeInvisible(workflowID) + ": " + terminal.Shorten(said, 2000) + "\n"
 	if !terminal.IsTerminal(to) {
 		return line
 	}

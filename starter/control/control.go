@@ -78,7 +78,7 @@ func SteerRuns(a *cli.App, o *Options, args []string, byQuery bool) error {
 
 // parseArgs parses the arguments and returns the runs' IDs among them.
 func (o *Options) parseArgs(args []string, byQuery bool) (ids []string, err error) {
-	o.By = source.Cut(cmp.Or(o.By, cli.Whoami()), protocol.MaxSaid)
+	o.By = source.CutText(cmp.Or(o.By, cli.Whoami()), protocol.MaxSaid)
 	if err := cli.CheckNote("reason", o.Reason); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (o *Options) parseStep(args []string, byQuery bool) (ids, rest []string, er
 	case len(args) > 0 && !needed:
 		return nil, nil, cli.UsageError("the step is given twice: %q, and --step %q", args[0], o.Step)
 	case needed && o.Step == "":
-		return nil, nil, cli.UsageError("name the run and the step: %s %s RUN STEP", terminal.Program(), o.Name)
+		return nil, nil, cli.UsageError("name the run and the step: %s %s RUN STEP", terminal.ProgramName(), o.Name)
 	}
 	if !needed && len(args) > 0 {
 		return nil, nil, cli.UsageError("%s takes one run and one step, and was given %q as well; --query selects several runs", o.Name, args[0])
@@ -128,7 +128,7 @@ func (o *Options) checkRuns(ids []string, byQuery bool) error {
 	case byQuery && strings.TrimSpace(o.query) == "":
 		return cli.UsageError(`--query is empty; for every open run use --query 'WorkflowId != ""'`)
 	case !byQuery && len(ids) == 0:
-		return cli.UsageError("name a RUN, or select runs with --query; %s list --status running lists open runs", terminal.Program())
+		return cli.UsageError("name a RUN, or select runs with --query; %s list --status running lists open runs", terminal.ProgramName())
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func steerFound(ctx context.Context, streams cli.Streams, s *session.Session, o 
 	if o.dryRun {
 		return showTargets(streams, o, meant)
 	}
-	answers := s.Dispatcher().Send(ctx, o.Command, meant, steerWriter(streams, o))
+	answers := s.Dispatcher().SendCommand(ctx, o.Command, meant, steerWriter(streams, o))
 	if o.Output == "json" {
 		err = terminal.PrintJSON(streams.Out, SteerDocument{Command: o.Name, Step: o.Step, Index: o.Index, Runs: answers})
 	} else {
@@ -198,8 +198,8 @@ func showTargets(streams cli.Streams, o *Options, meant []runs.Found) error {
 	if len(meant) == 0 {
 		return nil // it was said
 	}
-	_, err := fmt.Fprintln(streams.Out, render.Runs(meant, time.Now(), terminal.PaperOf(streams.Out)))
-	streams.Notef("%s would get the command: %s. Nothing was sent.", terminal.Count(len(meant), "run"), o.Words())
+	_, err := fmt.Fprintln(streams.Out, render.RunsTable(meant, time.Now(), terminal.PaperOf(streams.Out)))
+	streams.Notef("%s would get the command: %s. Nothing was sent.", terminal.Count(len(meant), "run"), o.DescribeCommand())
 	for _, run := range meant {
 		if run.Ended() {
 			streams.Notef("%s has ended, so it would refuse the command", run.WorkflowID)
@@ -221,7 +221,7 @@ func summarizeResults(streams cli.Streams, o *Options, answers []steer.Result) {
 	if o.Name != steer.Pause || counts[steer.Done]+counts[steer.Unchanged] == 0 {
 		return
 	}
-	command := terminal.Program() + " resume"
+	command := terminal.ProgramName() + " resume"
 	if o.query != "" {
 		command += " --query " + terminal.ShellWord(o.query)
 	} else {

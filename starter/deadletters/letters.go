@@ -84,7 +84,7 @@ func readChain(ctx context.Context, streams cli.Streams, s *session.Session, wor
 	}
 	if errors.Is(err, runs.ErrNotFound) {
 		return nil, cli.UsageError("%w on %s, namespace %s; %s dead-letters list shows those with failed iterations",
-			err, s.Address, s.Namespace, terminal.Program())
+			err, s.Address, s.Namespace, terminal.ProgramName())
 	}
 	if err == nil {
 		reportLost(streams, []*deadletter.Chain{chain})
@@ -216,7 +216,7 @@ func hintCancelled(streams cli.Streams, chains []*deadletter.Chain, filter deadl
 			take += fmt.Sprintf(", with the %d that failed", failed)
 		}
 		streams.Advisef("%s of %s did not run to the end; %s: %s dead-letters reprocess %s --cancelled",
-			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.Program(), terminal.ShellWord(chain.Origin.WorkflowID))
+			terminal.Count(n, "cancelled iteration"), chain.Origin.WorkflowID, take, terminal.ProgramName(), terminal.ShellWord(chain.Origin.WorkflowID))
 	}
 }
 
@@ -303,7 +303,7 @@ var letterID = regexp.MustCompile(`^(.+)/[^/]*/[^/]*$`)
 func showDeadLetter(a *cli.App, id string, options *showOptions) error {
 	parts := letterID.FindStringSubmatch(id)
 	if parts == nil {
-		return cli.UsageError("%q is not the ID of a dead letter, such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows the IDs", id, terminal.Program())
+		return cli.UsageError("%q is not the ID of a dead letter, such as 'patients-7x2k/fetch#1/13'; %s dead-letters list shows the IDs", id, terminal.ProgramName())
 	}
 	workflowID := parts[1]
 	return withChain(a, &options.server, workflowID, options.letters.runID, func(ctx context.Context, s *session.Session, chain *deadletter.Chain) error {
@@ -346,7 +346,7 @@ func writeLetter(streams cli.Streams, s *session.Session, letter letterDocument)
 		line("attempts", fmt.Sprint(letter.Attempts))
 		line("failed in", fmt.Sprintf("%s, the last %s", terminal.Count(letter.FailedRuns, "run"), letter.FailedIn))
 	}
-	if link := s.Link(cmp.Or(letter.FailedWorkflow, letter.ExecutionID), ""); link != "" {
+	if link := s.RunLink(cmp.Or(letter.FailedWorkflow, letter.ExecutionID), ""); link != "" {
 		line("web UI", link)
 	}
 	var failure strings.Builder

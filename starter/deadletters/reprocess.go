@@ -72,7 +72,7 @@ func (c LetterSelection) againText(playbook string) string {
 	cancelled := 0
 	var steps []string
 	for _, letter := range c.Open {
-		steps = lists.Add(steps, letter.Step)
+		steps = lists.AddUnique(steps, letter.Step)
 		if letter.WasCancelled() {
 			cancelled++
 		}
@@ -136,7 +136,7 @@ func reprocessChain(
 	}
 	found := ChooseLetters(chain, filter, options.quarantine)
 	reportLeftOut(a.Streams, found, options.quarantine)
-	switch running := chain.Running(); {
+	switch running := chain.RunningReprocess(); {
 	case options.dryRun:
 		return printDryRun(a.Streams, found, options.output)
 	case running != nil:
@@ -202,7 +202,7 @@ func followReprocess(a *cli.App, s *session.Session, running *runs.Run, found Le
 		return look.ReportStart(a.Streams, s, run, options.output)
 	}
 	a.Notef("%s is open; following it", running.WorkflowID)
-	return look.Follow(a, s, run, look.FollowOptions{Output: options.output})
+	return look.FollowRun(a, s, run, look.FollowOptions{Output: options.output})
 }
 
 // ReprocessPlan returns the plan of a run that reprocesses dead letters.
@@ -257,7 +257,7 @@ func OwnCodes(ctx context.Context, s *session.Session, run *runs.Run, codes []st
 	if s.Key == "" || len(codes) == 0 {
 		return nil, nil
 	}
-	vouched, err := host.Vouched(ctx, s.Client, s.Key, run.WorkflowID, run.RunID, codes)
+	vouched, err := host.IsVouched(ctx, s.Client, s.Key, run.WorkflowID, run.RunID, codes)
 	if err != nil {
 		return nil, fmt.Errorf("find out who started %s: %w", run.WorkflowID, err)
 	}
@@ -279,5 +279,5 @@ func startReprocess(ctx context.Context, a *cli.App, s *session.Session, plan st
 	if options.detach {
 		return look.ReportStart(a.Streams, s, run, options.output)
 	}
-	return look.Follow(a, s, run, look.FollowOptions{Output: options.output})
+	return look.FollowRun(a, s, run, look.FollowOptions{Output: options.output})
 }

@@ -116,11 +116,11 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 			return start.Plan{}, err
 		}
 		matrix.LimitRange(from, to)
-		keys := matrix.Select(options.only)
+		keys := matrix.SelectKeys(options.only)
 		if len(keys) == 0 || options.dryRun {
 			return start.Plan{}, reportSelected(a.Streams, matrix, keys, options)
 		}
-		claim := matrix.Claim(keys)
+		claim := matrix.BackfillClaim(keys)
 		if err := launch.CheckClaim(ctx, s, matrix, claim); err != nil {
 			return start.Plan{}, err
 		}
@@ -157,7 +157,7 @@ func (o *PartitionsOptions) partitionRange(book *playbook.Playbook, now time.Tim
 
 // partitionOf returns the partition with a key, or the one that contains a time.
 func partitionOf(of *playbook.Partitions, text string) (partition.Partition, error) {
-	found, err := of.Find(text)
+	found, err := of.FindPartition(text)
 	if err == nil || of.IsList() {
 		return found, err
 	}
@@ -221,7 +221,7 @@ func notDone(only string) string {
 func BackfillPlan(a *cli.App, of load.CheckedPlaybook, keys []string, workload map[string]any, options *PartitionsOptions) (start.Plan, error) {
 	plan, err := launch.Backfill{
 		Of: of, Keys: keys, Workload: workload, WorkflowID: options.Run.WorkflowID, Folder: options.Run.Local.Playbooks,
-		Concurrency: options.Concurrency, Fairness: options.Run.Fairness.Settings(),
+		Concurrency: options.Concurrency, Fairness: options.Run.Fairness.PrioritySettings(),
 		Called: func(name string) ([]byte, error) { return load.ReadCalled(a, name) },
 	}.RunPlan()
 	if err == nil && len(keys) > 0 {

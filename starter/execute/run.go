@@ -56,7 +56,7 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 			}
-			return look.ReportRefusal(a.Streams, Run(a, args[0], options), options.Output)
+			return look.ReportRefusal(a.Streams, StartRun(a, args[0], options), options.Output)
 		},
 	}
 	options.Workload.AddFlags(command)
@@ -80,8 +80,8 @@ func NewRunCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// Run starts the run of a playbook, and follows it unless its options say otherwise.
-func Run(a *cli.App, name string, options *RunOptions) (err error) {
+// StartRun starts the run of a playbook, and follows it unless its options say otherwise.
+func StartRun(a *cli.App, name string, options *RunOptions) (err error) {
 	plan, err := PlanRun(a, name, options)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func runWith(a *cli.App, options *RunOptions, plans func(context.Context, *sessi
 	} else {
 		a.Notef("%s runs on %s", run.GetID(), s.Address)
 	}
-	return look.Follow(a, s, run, options.FollowOptions)
+	return look.FollowRun(a, s, run, options.FollowOptions)
 }
 
 // findBuild finds a build of the session's workers; nil for "".
@@ -144,7 +144,7 @@ func findBuild(ctx context.Context, s *session.Session, id string) (*runs.Build,
 	if err != nil {
 		return nil, fmt.Errorf("--build: %w", err)
 	}
-	if err := deployment.Known(ctx, id); err != nil {
+	if err := deployment.CheckKnown(ctx, id); err != nil {
 		return nil, cli.WithStatus(exitcode.Usage, fmt.Errorf("--build: %w", err))
 	}
 	return &runs.Build{Deployment: deployment.Name, ID: id, Pinned: true}, nil
@@ -171,8 +171,8 @@ func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 	if err != nil {
 		return plan, err
 	}
-	plan.Fairness, plan.Input.Strict = options.Fairness.Settings(), options.Strict
-	if _, err := checked.Book.Partition(options.Partition, time.Now()); err != nil {
+	plan.Fairness, plan.Input.Strict = options.Fairness.PrioritySettings(), options.Strict
+	if _, err := checked.Book.RunPartition(options.Partition, time.Now()); err != nil {
 		if options.Partition == "" {
 			return plan, cli.UsageError("the run has no partition: %w", err)
 		}
@@ -185,7 +185,7 @@ func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 
 // openSession connects to an existing server, or starts a local one.
 func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session.Session, error) {
-	s, err := options.Server.Existing(ctx)
+	s, err := options.Server.ConnectExisting(ctx)
 	if s != nil {
 		err = s.NeedsStore(ctx)
 	}
@@ -201,7 +201,7 @@ func openSession(ctx context.Context, a *cli.App, options *RunOptions) (*session
 	a.Notef("starting a local Temporal server and a worker")
 	a.Interrupts.EndsInOrder()
 	if folder, found := session.DevInParent(ctx); found {
-		a.Notef("note: %s dev runs in %s, with its own connections; to use it, run this command there", terminal.Program(), folder)
+		a.Notef("note: %s dev runs in %s, with its own connections; to use it, run this command there", terminal.ProgramName(), folder)
 	}
 	s, err = options.Local.StartLocal(ctx, localserver.Options{}, options.Server)
 	if err != nil {

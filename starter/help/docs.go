@@ -54,7 +54,7 @@ func newSite() (*docsite.Site, error) {
 
 // WholeReference returns the text of llms-full.txt for language models: a guide, and the reference of the language
 // and the programs.
-func WholeReference() string { return reference.New(activities.Default()).LLMsFull() }
+func WholeReference() string { return reference.New(activities.DefaultCatalogue()).LLMsFull() }
 
 // LazySite returns a handler that renders the documents at the first request.
 func LazySite() http.Handler {
@@ -104,8 +104,8 @@ func serveDocs(a *cli.App, options *docsOptions) error {
 
 // pageAbout returns the page that explains a word, or else the search page for it.
 func pageAbout(word string) string {
-	if found := reference.New(activities.Default()).Find(word); len(found) == 1 {
-		return docsite.At(found[0].Link)
+	if found := reference.New(activities.DefaultCatalogue()).Find(word); len(found) == 1 {
+		return docsite.PageOf(found[0].Link)
 	}
 	return "search.html?q=" + url.QueryEscape(word)
 }

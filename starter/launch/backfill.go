@@ -40,7 +40,7 @@ type Backfill struct {
 
 // RunPlan returns the plan of the run.
 func (b Backfill) RunPlan() (start.Plan, error) {
-	text := backfill.Source(b.Of.Book, b.Of.File.Name, b.Concurrency)
+	text := backfill.PlaybookSource(b.Of.Book, b.Of.File.Name, b.Concurrency)
 	file := source.NewFile(backfill.FileName(b.Of.File.Name), text)
 	files := check.NewFiles(func(name string) ([]byte, error) {
 		if name == backfill.CalledName(b.Of.File.Name) {
@@ -48,12 +48,12 @@ func (b Backfill) RunPlan() (start.Plan, error) {
 		}
 		return b.Called(name)
 	})
-	book, found := check.Validate(file, activities.Default(), check.Options{Zone: cli.KnownZone, Files: files, Now: time.Now()})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Zone: cli.KnownZone, Files: files, Now: time.Now()})
 	if found.HasErrors() {
 		return start.Plan{}, fmt.Errorf("the backfill of %s: %w", b.Of.File.Name, found.Errors())
 	}
 	made := load.CheckedPlaybook{File: file, Book: book, Files: files.Texts()}
-	plan, err := NewPlan(made, backfill.Workload(b.Keys, b.Workload), b.WorkflowID, b.Folder)
+	plan, err := NewPlan(made, backfill.BackfillWorkload(b.Keys, b.Workload), b.WorkflowID, b.Folder)
 	plan.Fairness = b.Fairness
 	return plan, err
 }
@@ -67,11 +67,11 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 	if err != nil {
 		return start.Plan{}, err
 	}
-	keys := matrix.Select(backfill.OnlyMissing)
+	keys := matrix.SelectKeys(backfill.OnlyMissing)
 	if len(keys) == 0 {
 		return start.Plan{}, errors.New("no partition is missing")
 	}
-	claim := matrix.Claim(keys)
+	claim := matrix.BackfillClaim(keys)
 	if err := CheckClaim(ctx, s, matrix, claim); err != nil {
 		return start.Plan{}, err
 	}
@@ -95,7 +95,7 @@ func CheckClaim(ctx context.Context, s *session.Session, matrix *backfill.Matrix
 		shared = fmt.Sprintf("%d of these partitions, %s to %s", len(keys), keys[0], keys[len(keys)-1])
 	}
 	return fmt.Errorf("the backfill %s of %s has not ended and runs %s; nothing was started. Run others with --from and --to, "+
-		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.Program(), terminal.ShellWord(id))
+		"wait for its end, which %s follow %s shows, or cancel it", id, matrix.Playbook, shared, terminal.ProgramName(), terminal.ShellWord(id))
 }
 
 // ReadMatrix reads the states of a playbook's partitions.

@@ -51,8 +51,8 @@ func (f *FairnessFlags) Check() error {
 	return nil
 }
 
-// Settings returns the priority for Temporal. Defaults stay unset, so that the server's own defaults apply.
-func (f *FairnessFlags) Settings() temporal.Priority {
+// PrioritySettings returns the priority for Temporal. Defaults stay unset, so that the server's own defaults apply.
+func (f *FairnessFlags) PrioritySettings() temporal.Priority {
 	settings := temporal.Priority{FairnessKey: f.key}
 	if f.Priority != DefaultPriority {
 		settings.PriorityKey = f.Priority

@@ -21,6 +21,6 @@ func TestFairnessFlags(t *testing.T) {
 		{FairnessFlags{Priority: 5, key: "night", Weight: 2}, temporal.Priority{PriorityKey: 5, FairnessKey: "night", FairnessWeight: 2}},
 	} {
 		require.NoError(t, row.flags.Check())
-		require.Equal(t, row.want, (&start.Plan{WorkflowID: "run", Fairness: row.flags.Settings()}).Priority())
+		require.Equal(t, row.want, (&start.Plan{WorkflowID: "run", Fairness: row.flags.PrioritySettings()}).Priority())
 	}
 }

@@ -27,7 +27,7 @@ func NewPlan(checked load.CheckedPlaybook, workload map[string]any, workflowID, 
 	book := checked.Book
 	return start.Plan{
 		WorkflowID: cmp.Or(workflowID, start.NewID(book)), Playbook: book.Name, Labels: book.Labels, Schedule: book.Schedule,
-		Partitioned: book.Partitions != nil, Codes: checked.Codes(workload, folder),
+		Partitioned: book.Partitions != nil, Codes: checked.PythonCodes(workload, folder),
 		Expect:  book.Expect,
 		Summary: book.Name, Details: start.DetailsMarkdown(book, values, book.Description),
 		Input: protocol.Input{
@@ -43,7 +43,7 @@ func StartRun(ctx context.Context, s *session.Session, plan start.Plan, streams 
 	if err != nil {
 		return nil, err
 	}
-	return start.Run(ctx, s.Destination(), plan, known)
+	return start.StartRun(ctx, s.Destination(), plan, known)
 }
 
 // PrepareRun checks that the server accepts a plan, and returns the search attributes that the run may set. They are

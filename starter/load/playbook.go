@@ -111,7 +111,7 @@ func CheckPlaybook(a *cli.App, name string, workload map[string]any, limits play
 // CheckFile is CheckPlaybook for a file that is already in memory.
 func CheckFile(a *cli.App, file *source.File, workload map[string]any, limits playbook.Limits) CheckedPlaybook {
 	files := check.NewFiles(func(name string) ([]byte, error) { return ReadCalled(a, name) })
-	book, found := check.Validate(file, activities.Default(), check.Options{
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{
 		Workload: workload, Limits: limits, Zone: cli.KnownZone, Files: files, Now: time.Now(),
 	})
 	return CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}
@@ -125,9 +125,9 @@ func ReadCalled(a *cli.App, name string) ([]byte, error) {
 	return ReadPlaybook(a, name)
 }
 
-// Codes returns the Python code of a playbook and of all playbooks that it calls, as far as they are known here.
+// PythonCodes returns the Python code of a playbook and of all playbooks that it calls, as far as they are known here.
 // Playbooks that are called by name are read from folder.
-func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string {
+func (c CheckedPlaybook) PythonCodes(workload map[string]any, folder string) []string {
 	if len(c.Book.PlaybookCalls()) == 0 {
 		return c.Book.CodeTexts()
 	}
@@ -138,7 +138,7 @@ func (c CheckedPlaybook) Codes(workload map[string]any, folder string) []string 
 		file, _ := strings.CutPrefix(name, playbook.NamedScheme)
 		return activities.ReadNamed(folder, file)
 	})
-	_, _ = check.Validate(c.File, activities.Default(), check.Options{Workload: workload, Files: files}) // reads them
+	_, _ = check.Validate(c.File, activities.DefaultCatalogue(), check.Options{Workload: workload, Files: files}) // reads them
 	codes := c.Book.CodeTexts()
 	for name, text := range files.Texts() {
 		if book, _ := playbook.Decode(source.NewFile(name, []byte(text))); book != nil {

@@ -61,7 +61,7 @@ func AdviseExplain(streams cli.Streams, found source.Diagnostics) {
 	if len(found) == 0 {
 		return
 	}
-	code, program := found[0].Code, terminal.Program()
+	code, program := found[0].Code, terminal.ProgramName()
 	text := fmt.Sprintf("For more, run %s explain %s, or %s docs --open %s.", program, code, program, code)
 	if slices.ContainsFunc(found, func(d source.Diagnostic) bool { return d.Code != code }) {
 		text = fmt.Sprintf("For more about a code, run %s explain CODE, such as %s explain %s.", program, program, code)

@@ -34,7 +34,7 @@ func TestManyKeysThatNothingReads(t *testing.T) {
 		workload[fmt.Sprintf("custmer_%d", i)] = 1
 	}
 	began := time.Now()
-	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Workload: workload})
 	require.Empty(t, found)
 	checked := time.Since(began)
 	warnings := UnreadKeys(book, workload)
@@ -49,7 +49,7 @@ func TestManyKeysThatNothingReads(t *testing.T) {
 func TestKeysThatAreNotNamed(t *testing.T) {
 	t.Parallel()
 	file := source.NewFile("none.yaml", []byte("apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: none}\nworkflow:\n  - step: a\n"))
-	book, found := check.Validate(file, activities.Default(), check.Options{})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{})
 	require.Empty(t, found)
 	for more, want := range map[int]string{1: "1 more key of the workload is not read", 2: "2 more keys of the workload are not read"} {
 		workload := map[string]any{}

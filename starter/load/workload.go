@@ -65,7 +65,7 @@ func (f *WorkloadFlags) Read() (map[string]any, error) {
 
 // MergeWorkload returns base overridden by overlay. Maps are merged; other values are replaced.
 func MergeWorkload(base, overlay map[string]any) map[string]any {
-	return expression.Merge(base, overlay).(map[string]any) // Merge of maps gives a map
+	return expression.MergeMaps(base, overlay).(map[string]any) // Merge of maps gives a map
 }
 
 func readWorkloadFile(path string) (map[string]any, error) {
@@ -97,7 +97,7 @@ func ReadWorkload(path string, data []byte) (any, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	file := source.NewFile(path, data)
-	value, found := playbook.Data(file)
+	value, found := playbook.DecodeData(file)
 	if problems := found.Errors(); len(problems) > 0 {
 		return nil, fmt.Errorf("\n%s", strings.TrimSpace(file.FormatAll(problems)))
 	}
@@ -139,7 +139,7 @@ func ParseSetValue(raw string) (any, error) {
 		return value, err
 	}
 	file := source.NewFile("value", []byte(raw))
-	value, found := playbook.Data(file)
+	value, found := playbook.DecodeData(file)
 	bracketed := strings.ContainsAny(raw[:1], "[{\"'")
 	if problems := found.Errors(); len(problems) > 0 {
 		if bracketed {
@@ -169,7 +169,7 @@ func UnreadKeys(book *playbook.Playbook, workload map[string]any) []string {
 	unknown := lists.Filter(cli.SortedKeys(workload), func(key string) bool { return !slices.Contains(reads.Keys, key) })
 	var warnings []string
 	for _, key := range unknown[:min(len(unknown), shownUnread)] {
-		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression uses it", source.Cut(key, shownKey))
+		warning := fmt.Sprintf("the playbook's workload has no key %q, and no expression uses it", source.CutText(key, shownKey))
 		if near := expression.Suggest(key, reads.Keys); near != "" {
 			warning += fmt.Sprintf("; did you mean %q?", near)
 		}
@@ -192,7 +192,7 @@ func CheckRead(a *cli.App, book *playbook.Playbook, workload map[string]any, str
 		return cli.UsageError("%s", strings.Join(warnings, "\n"))
 	}
 	for _, warning := range warnings {
-		a.Notef("%s", terminal.PaperOf(a.Err).Warning("warning: "+warning))
+		a.Notef("%s", terminal.PaperOf(a.Err).PaintWarning("warning: "+warning))
 	}
 	a.Warnings = append(a.Warnings, warnings...)
 	return nil

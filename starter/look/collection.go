@@ -37,7 +37,7 @@ func (c *collection) closeProgress() { c.shown.close() }
 
 // readRun reads the events of a run, without its child runs.
 func (c *collection) readRun(ctx context.Context, run runs.Found, which string, see func(runs.Event)) (runs.EventsInfo, error) {
-	c.into.Begin(run)
+	c.into.BeginRun(run)
 	return c.readEvents(ctx, run, which, see)
 }
 
@@ -59,7 +59,7 @@ func (c *collection) childRuns(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, runs.ErrNotFound) || connect.NotFound(err):
-			c.into.Unread()
+			c.into.CountUnread()
 		default:
 			return err
 		}
@@ -72,7 +72,7 @@ func (c *collection) readEvents(ctx context.Context, run runs.Found, which strin
 		if see != nil {
 			see(event)
 		}
-		c.into.Add(event)
+		c.into.AddEvent(event)
 		c.sayReading(run, which)
 		return nil
 	})
@@ -86,7 +86,7 @@ func (c *collection) readEvents(ctx context.Context, run runs.Found, which strin
 	if !run.Ended() {
 		notes = append(notes, "still open, so these are the figures so far")
 	}
-	c.into.End(at, notes...)
+	c.into.EndRun(at, notes...)
 	return summary, nil
 }
 
@@ -95,7 +95,7 @@ func (c *collection) sayReading(run runs.Found, which string) {
 		return
 	}
 	c.said = time.Now()
-	seen, ended := c.into.Seen()
-	c.shown.show([]line{{key: "read", text: fmt.Sprintf(
+	seen, ended := c.into.SeenCounts()
+	c.shown.showLines([]line{{key: "read", text: fmt.Sprintf(
 		"reading %s (%s): %d events, %d iterations and steps", run.WorkflowID, which, seen, ended)}})
 }

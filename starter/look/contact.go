@@ -83,7 +83,7 @@ func (c *contact) isOver() bool {
 func (c *contact) awaitOutcome(ctx context.Context, run client.WorkflowRun) outcome {
 	for {
 		poll, cancel := context.WithTimeout(ctx, endPoll)
-		result, err := ending.Of(poll, run)
+		result, err := ending.WaitForResult(poll, run)
 		expired := poll.Err() != nil
 		cancel()
 		switch {

@@ -192,7 +192,7 @@ func TestUnsureStart(t *testing.T) {
 	f.proxy.Cut()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := start.Run(ctx, f.session.Destination(), start.Plan{WorkflowID: "patients-1"}, connect.Attributes{})
+	_, err := start.StartRun(ctx, f.session.Destination(), start.Plan{WorkflowID: "patients-1"}, connect.Attributes{})
 	require.Equal(t, exitcode.NoServer, cli.StatusOf(err))
 	doc := refusalDocument(err)
 	require.EqualValues(t, "unknown", doc.Status)

@@ -126,7 +126,7 @@ type eventWriter struct {
 func newEventWriter(streams cli.Streams, found runs.Found, output string) *eventWriter {
 	w := &eventWriter{out: streams.Out, found: found, output: output}
 	if terminal.IsTerminal(streams.Out) {
-		w.width = terminal.Width(streams.Out)
+		w.width = terminal.OutputWidth(streams.Out)
 	}
 	return w
 }
@@ -188,7 +188,7 @@ func (w *eventWriter) writeLine(event runs.Event) error {
 			return err
 		}
 	}
-	line := fmt.Sprintf("%s %-20s %s", at.Format("15:04:05.000"), event.Event, render.Event(event))
+	line := fmt.Sprintf("%s %-20s %s", at.Format("15:04:05.000"), event.Event, render.DescribeEvent(event))
 	line = terminal.OneLine(line)
 	if w.width > 0 {
 		line = text.Snip(line, w.width, "…")

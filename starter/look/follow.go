@@ -42,8 +42,8 @@ func (o *FollowOptions) AddFlags(command *cobra.Command) {
 	cli.OutputFlag(command, &o.Output)
 }
 
-// Follow shows the progress of a run, waits for its end, and prints its result.
-func Follow(a *cli.App, s *session.Session, run client.WorkflowRun, options FollowOptions) error {
+// FollowRun shows the progress of a run, waits for its end, and prints its result.
+func FollowRun(a *cli.App, s *session.Session, run client.WorkflowRun, options FollowOptions) error {
 	return followWith(a, s, run, options, newContact(contactPatience))
 }
 
@@ -58,7 +58,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options 
 	case end := <-ended:
 		stop()
 		if s.Server != nil && output == "table" {
-			defer a.Advisef("The local server stops now; %s dev keeps one running, so that runs can be looked at later.", terminal.Program())
+			defer a.Advisef("The local server stops now; %s dev keeps one running, so that runs can be looked at later.", terminal.ProgramName())
 		}
 		return reportEnd(a, s, run, end, output)
 	case <-s.ServerExited():
@@ -122,7 +122,7 @@ func printHints(streams cli.Streams, s *session.Session, run client.WorkflowRun)
 		streams.Advisef("  page:     %s", link)
 	}
 	for _, command := range [][2]string{{"follow:", "follow"}, {"status:", "status"}, {"cancel:", "cancel"}} {
-		streams.Advisef("  %-9s %s %s %s%s", command[0], terminal.Program(), command[1], terminal.ShellWord(run.GetID()), s.Flags)
+		streams.Advisef("  %-9s %s %s %s%s", command[0], terminal.ProgramName(), command[1], terminal.ShellWord(run.GetID()), s.Flags)
 	}
 }
 
@@ -151,7 +151,7 @@ func watchObserver(ctx context.Context, streams cli.Streams, observer *observer,
 			streams.Notef("lost the server at %s, reconnecting; the run continues", address)
 		}
 		if err == nil {
-			screen.show(lines)
+			screen.showLines(lines)
 		}
 		if wait = link.pollPause(); wait == 0 {
 			wait = pace.Pause(time.Since(since), time.Since(began))
@@ -182,7 +182,7 @@ func followFound(a *cli.App, flags *session.RunFlags, args []string, options Fol
 			if link := s.PageOf(run.GetID(), run.GetRunID()); link != "" {
 				a.Notef("%s: %s", run.GetID(), link)
 			}
-			return Follow(a, s, run, options)
+			return FollowRun(a, s, run, options)
 		})
 		if there || !connect.MustWait(err) || link.isOver() {
 			return err

@@ -50,7 +50,7 @@ func TestFollowAwaits(t *testing.T) {
 		record := protocol.StepRecord{Step: step, Visit: 1, CallStatus: interpreter.CallStatus{
 			Status: interpreter.Running, Attempts: 2, Awaits: awaits, Waiting: "awaits an answer",
 		}}
-		shown.show(o.visitLines(t.Context(), record))
+		shown.showLines(o.visitLines(t.Context(), record))
 	}
 	fresh := *webhook
 	fresh.Reported = time.Time{}
@@ -62,7 +62,7 @@ func TestFollowAwaits(t *testing.T) {
 		told.Done = 10 * done
 		show("import", &told)
 	}
-	said := strings.ReplaceAll(out.String(), terminal.Program()+" ", "starter ")
+	said := strings.ReplaceAll(out.String(), terminal.ProgramName()+" ", "starter ")
 	require.Contains(t, said, "  import awaits an answer\n  to answer: starter complete imports-7x2k import\n"+
 		"  ask awaits an answer: Load 1200 rows?\n  to answer: starter approve imports-7x2k ask --option 'yes, load' --set rows=INTEGER\n")
 	require.Contains(t, said, " of 1200, reading rows")

@@ -75,7 +75,7 @@ func htmlReport(ctx context.Context, a *cli.App, s *session.Session, found runs.
 		return err
 	}
 	if file == "-" {
-		return a.Screen.Verbatim(page.Bytes())
+		return a.Screen.WriteVerbatim(page.Bytes())
 	}
 	if err := cli.ReplaceFile(file, page.Bytes(), 0o600); err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -96,9 +96,9 @@ func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, fo
 		doc.Notes = append(doc.Notes, fmt.Sprintf("only steps that ran are shown, because the playbook cannot be read: %v", err))
 	}
 	doc.Timeline = report.NewTimeline(found.StartedAt, cmp.Or(found.EndedAt, doc.At))
-	c := newCollection(streams, s, stats.NewCollector(doc.Timeline.See))
+	c := newCollection(streams, s, stats.NewCollector(doc.Timeline.AddSpan))
 	defer c.closeProgress()
-	read, err := c.readRun(ctx, found, "for its report", doc.ChildRuns.Add)
+	read, err := c.readRun(ctx, found, "for its report", doc.ChildRuns.AddEvent)
 	if err == nil {
 		err = c.childRuns(ctx)
 	}
@@ -106,7 +106,7 @@ func documentOf(ctx context.Context, streams cli.Streams, s *session.Session, fo
 		return doc, err
 	}
 	for _, row := range doc.ChildRuns.Rows {
-		row.Link = s.Link(row.WorkflowID, "")
+		row.Link = s.RunLink(row.WorkflowID, "")
 	}
 	doc.Stats, doc.Notes = c.into.Stats(), append(doc.Notes, read.Notes...)
 	addValues(ctx, s, found, &doc)
@@ -129,7 +129,7 @@ func addValues(ctx context.Context, s *session.Session, found runs.Found, doc *r
 		doc.Input = shown(input.Workload.Data)
 	}
 	if found.Ended() {
-		result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, found.WorkflowID, found.LastRunID()))
+		result, err := ending.WaitForResult(ctx, s.Client.GetWorkflow(ctx, found.WorkflowID, found.LastRunID()))
 		if err == nil && result.Result.Data != nil {
 			doc.Result = shown(result.Result.Data)
 		}
@@ -140,7 +140,7 @@ func addValues(ctx context.Context, s *session.Session, found runs.Found, doc *r
 	if doc.Playbook != nil {
 		doc.Graph = graph.New(doc.Playbook, doc.Status, &graph.Children{}).SVG()
 	}
-	doc.Link, doc.Commands = s.Link(found.WorkflowID, found.LastRunID()), render.Help(doc.Status)
+	doc.Link, doc.Commands = s.RunLink(found.WorkflowID, found.LastRunID()), render.HelpCommands(doc.Status)
 }
 
 // writeHTML writes a report with control characters escaped: a page would interpret the same ones as a terminal.
@@ -149,6 +149,6 @@ func writeHTML(w io.Writer, doc report.Document) error {
 	if err := report.Write(&page, doc); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, terminal.Visible(page.String()))
+	_, err := io.WriteString(w, terminal.EscapeInvisible(page.String()))
 	return err
 }

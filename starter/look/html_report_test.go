@@ -113,11 +113,11 @@ func reportOf(t testing.TB, iterations int, message string) report.Document {
 	}}, iterations, message)
 	found := runs.Found{WorkflowID: "patients-7x2k", RunID: "0197f0a4", Playbook: "patients", Status: interpreter.Running, StartedAt: samples.Began}
 	timeline := report.NewTimeline(samples.Began, end)
-	collector := stats.NewCollector(timeline.See)
-	collector.Begin(found)
-	happened(happening{collector.Add}, iterations, message)
-	collector.End(end)
-	book, err := interpreter.Load("patients.yaml", reported)
+	collector := stats.NewCollector(timeline.AddSpan)
+	collector.BeginRun(found)
+	happened(happening{collector.AddEvent}, iterations, message)
+	collector.EndRun(end)
+	book, err := interpreter.LoadPlaybook("patients.yaml", reported)
 	require.NoError(t, err)
 	failed := iterations / 50
 	return report.Document{
@@ -183,7 +183,7 @@ func TestManyLoopsStayReadable(t *testing.T) {
 	doc := reportOf(t, 50, "HTTP 404")
 	for visit := range 500 {
 		for index := range 100 {
-			doc.Timeline.See(stats.Span{
+			doc.Timeline.AddSpan(stats.Span{
 				Of: stats.Iteration, From: samples.Began.Add(time.Duration(index) * 100 * time.Millisecond), To: samples.Began.Add(20 * time.Second),
 				Event: runs.Event{Step: "more", Visit: visit + 1, Index: &index, Status: interpreter.Completed},
 			})
@@ -246,7 +246,7 @@ func hostileReport(t testing.TB) report.Document {
 	doc.Stats.Waits = []stats.Waits{{Reason: hostileText, Waits: 1}}
 	doc.Stats.Errors = []stats.ErrorCount{{Class: hostileText, Kind: hostileText}}
 	doc.Stats.SlowestSteps = []stats.Slow{{Step: hostileText, Status: hostileText}}
-	doc.Timeline.See(stats.Span{Of: stats.Step, From: samples.Began, To: samples.Began.Add(time.Second), Event: runs.Event{Step: hostileText, Visit: 2, Status: hostileText}})
+	doc.Timeline.AddSpan(stats.Span{Of: stats.Step, From: samples.Began, To: samples.Began.Add(time.Second), Event: runs.Event{Step: hostileText, Visit: 2, Status: hostileText}})
 	return doc
 }
 

@@ -38,7 +38,7 @@ func NewListCommand(a *cli.App) *cobra.Command {
 	options := &RunsOptions{}
 	command := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return List(a, options) },
+		RunE: func(*cobra.Command, []string) error { return ListRuns(a, options) },
 	}
 	flags := command.Flags()
 	flags.StringVar((*string)(&options.Status), "status", "", "only runs that are "+cli.OrList(interpreter.StatusesOf(interpreter.OfRun)))
@@ -52,8 +52,8 @@ func NewListCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// List prints runs, newest first.
-func List(a *cli.App, options *RunsOptions) error {
+// ListRuns prints runs, newest first.
+func ListRuns(a *cli.App, options *RunsOptions) error {
 	if options.Limit < 0 {
 		return cli.UsageError("--limit %d is less than 0, which means all", options.Limit)
 	}
@@ -87,7 +87,7 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 	if err != nil {
 		return err
 	}
-	s.Runs().Positions(ctx, list.Runs)
+	s.Runs().SetPositions(ctx, list.Runs)
 	now := time.Now()
 	s.Runs().FindUnpolled(ctx, &list, now)
 	list.DescribeOpen(now)
@@ -100,7 +100,7 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 	for _, build := range list.NoWorkerBuilds {
 		pinned := lists.Filter(list.Runs, func(run runs.Found) bool { return !run.Ended() && run.Build != nil && *run.Build == build })
 		streams.Notef("note: build %s of deployment %s has no workers; %s of it cannot continue", build.ID, build.Deployment, terminal.Count(len(pinned), "open run"))
-		streams.Advisef("start one, or: %s builds retire %s", terminal.Program(), terminal.ShellWord(build.ID))
+		streams.Advisef("start one, or: %s builds retire %s", terminal.ProgramName(), terminal.ShellWord(build.ID))
 	}
 	for _, queue := range list.NoWorker {
 		waiting := lists.Filter(list.Runs, func(run runs.Found) bool { return !run.Ended() && run.TaskQueue == queue })
@@ -124,7 +124,7 @@ func writeRuns(streams cli.Streams, list runs.List, now time.Time) error {
 		streams.Notef("no runs")
 		return nil
 	}
-	_, err := io.WriteString(streams.Out, render.Runs(list.Runs, now, terminal.PaperOf(streams.Out))+"\n")
+	_, err := io.WriteString(streams.Out, render.RunsTable(list.Runs, now, terminal.PaperOf(streams.Out))+"\n")
 	if list.More {
 		streams.Notef("and more; --limit 0 shows all")
 	}

@@ -77,7 +77,7 @@ func printLogs(ctx context.Context, streams cli.Streams, options *LogsOptions, i
 		return err
 	}
 	defer tail.Close()
-	s, err := options.server.Existing(ctx)
+	s, err := options.server.ConnectExisting(ctx)
 	if err != nil && (cli.StatusOf(err) != exitcode.NoServer || id == "") {
 		return err
 	}
@@ -274,7 +274,7 @@ func (e logEntry) formatLine() string {
 		switch value := strings.TrimRight(e.fieldText(name), "\n"); {
 		case strings.Contains(value, "\n") || name == "output":
 			for line := range strings.SplitSeq(value, "\n") {
-				below.WriteString("  " + terminal.Visible(line) + "\n")
+				below.WriteString("  " + terminal.EscapeInvisible(line) + "\n")
 			}
 		default:
 			b.WriteString(", " + name + ": " + value)

@@ -122,7 +122,7 @@ func (o *observer) visitLines(ctx context.Context, record protocol.StepRecord) [
 // controlLines returns a line if the run is paused, or was resumed.
 func (o *observer) controlLines(control interpreter.Control) []line {
 	text := ""
-	switch held := render.Paused(control, time.Now()); {
+	switch held := render.DescribePaused(control, time.Now()); {
 	case held != "":
 		text, o.held = held+"; "+render.ResumeCommand(o.run.GetID(), control), true
 	case o.held:
@@ -157,7 +157,7 @@ func (o *observer) queuePosition(ctx context.Context, ticket *queue.Ticket) *run
 	known, found := o.queued[ticket.Queue]
 	if !found || time.Since(known.at) >= queueInterval {
 		waits := queue.Member{WorkflowID: o.run.GetID()}
-		known.QueuePosition, _ = o.newReader().Queued(ctx, waits, o.session.TaskQueue, ticket) // without an answer the key is known
+		known.QueuePosition, _ = o.newReader().DescribeQueued(ctx, waits, o.session.TaskQueue, ticket) // without an answer the key is known
 		known.at = time.Now()
 		o.queued[ticket.Queue] = known
 	}
@@ -201,10 +201,10 @@ func (o *observer) workerLines(ctx context.Context, unanswered error) ([]line, e
 	o.failures++
 	now, text := time.Now(), ""
 	switch {
-	case err == nil && !workers.Poll(now):
+	case err == nil && !workers.HavePolled(now):
 		text = fmt.Sprintf("waiting for a worker on task queue %q", o.session.TaskQueue)
 		if found.Build != nil || workers.Deployment != "" {
-			text = workers.Absence(found)
+			text = workers.AbsenceReason(found)
 		}
 	case o.failures > mostFailed:
 		text = fmt.Sprintf("no worker of task queue %q responds", o.session.TaskQueue)
@@ -238,7 +238,7 @@ var errUnanswered = errors.New("no worker responds")
 // isPolled reports whether a worker polls the task queue.
 func (o *observer) isPolled(ctx context.Context) (bool, error) {
 	_, workers, err := o.findWorkers(ctx)
-	return workers.Poll(time.Now()), err
+	return workers.HavePolled(time.Now()), err
 }
 
 // findWorkers finds the run, and the workers that get it.
@@ -269,7 +269,7 @@ func (o *observer) describeVisit(ctx context.Context, record protocol.StepRecord
 		text += o.loopText(ctx, record)
 	case record.Awaits != nil:
 		text += "awaits an answer"
-		if more := cmp.Or(render.Progress(record.Awaits), terminal.Shorten(record.Awaits.Question(), 100)); more != "" {
+		if more := cmp.Or(render.DescribeProgress(record.Awaits), terminal.Shorten(record.Awaits.Question(), 100)); more != "" {
 			text += ": " + more
 		}
 	case !waitsAlone(record):
@@ -290,7 +290,7 @@ func (o *observer) answerCommand(record protocol.StepRecord) string {
 	case record.Awaits != nil:
 		return "to answer: " + render.AnswerCommand(id, record.Step, nil, record.Awaits)
 	case record.Loop != nil && o.loops[record.Loop.WorkflowID].Awaits:
-		return fmt.Sprintf("to see what they are waiting for: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
+		return fmt.Sprintf("to see what they are waiting for: %s status %s %s", terminal.ProgramName(), terminal.ShellWord(id), terminal.ShellWord(record.Step))
 	}
 	return ""
 }

@@ -15,14 +15,14 @@ import (
 
 // progress shows the progress of a run.
 type progress interface {
-	show(lines []line)
+	showLines(lines []line)
 	// close erases the lines that are shown only while the run is followed.
 	close()
 }
 
 func newProgress(streams cli.Streams) progress {
 	if streams.ErrTerminal() {
-		return &liveProgress{w: terminal.FileOf(streams.Err), width: terminal.Width(streams.Err)}
+		return &liveProgress{w: terminal.FileOf(streams.Err), width: terminal.OutputWidth(streams.Err)}
 	}
 	return newPlainProgress(streams.Err, time.Now)
 }
@@ -37,12 +37,12 @@ type liveProgress struct {
 // shownLive bounds the lines of the block; a terminal cannot redraw what has scrolled away.
 const shownLive = 20
 
-func (p *liveProgress) show(lines []line) {
+func (p *liveProgress) showLines(lines []line) {
 	lines = lines[max(0, len(lines)-shownLive):]
 	var b strings.Builder
 	p.eraseLines(&b)
 	for _, line := range lines {
-		b.WriteString(text.Snip(terminal.Visible(cmp.Or(line.live, line.text)), p.width-1, "…") + "\n")
+		b.WriteString(text.Snip(terminal.EscapeInvisible(cmp.Or(line.live, line.text)), p.width-1, "…") + "\n")
 	}
 	p.drawn = len(lines)
 	_, _ = io.WriteString(p.w, b.String())
@@ -80,7 +80,7 @@ func newPlainProgress(w io.Writer, now func() time.Time) *plainProgress {
 	return &plainProgress{w: w, now: now, shown: map[string]shownLine{}}
 }
 
-func (p *plainProgress) show(lines []line) {
+func (p *plainProgress) showLines(lines []line) {
 	now := p.now()
 	for _, line := range lines {
 		last, found := p.shown[line.key]

@@ -26,7 +26,7 @@ func TestPlainProgress(t *testing.T) {
 		{9 * time.Second, []line{{key: "a#1", text: "a completed"}, {key: "b#1", text: "b 5/9 done"}}}, // nothing new
 	} {
 		now = time.Unix(0, 0).Add(moment.at)
-		progress.show(moment.lines)
+		progress.showLines(moment.lines)
 	}
 	progress.close()
 	require.Equal(t, "  a running\n  b 0/9 done\n  a completed\n  b 5/9 done\n", b.String())
@@ -38,8 +38,8 @@ func TestLiveProgressRedrawsItsBlock(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	progress := &liveProgress{w: &b, width: 10}
-	progress.show([]line{{key: "a", text: "one"}, {key: "b", text: "two"}})
-	progress.show([]line{{key: "a", text: "longer than the width", live: "lives longer"}})
+	progress.showLines([]line{{key: "a", text: "one"}, {key: "b", text: "two"}})
+	progress.showLines([]line{{key: "a", text: "longer than the width", live: "lives longer"}})
 	progress.close()
 	progress.close()
 	require.Equal(t, "one\ntwo\n"+

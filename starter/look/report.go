@@ -73,7 +73,7 @@ func refusalDocument(err error) document {
 func unfinishedDocument(s *session.Session, run client.WorkflowRun) document {
 	return document{
 		WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: interpreter.Running,
-		Steps: []protocol.StepRecord{}, Warnings: []string{}, Link: s.Link(run.GetID(), run.GetRunID()),
+		Steps: []protocol.StepRecord{}, Warnings: []string{}, Link: s.RunLink(run.GetID(), run.GetRunID()),
 	}
 }
 
@@ -97,7 +97,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 		result.Warnings = slices.Concat(a.Warnings, result.Warnings)
 		link := ""
 		if !s.Ends {
-			link = s.Link(run.GetID(), run.GetRunID())
+			link = s.RunLink(run.GetID(), run.GetRunID())
 		}
 		doc := document{
 			WorkflowID: run.GetID(), RunID: run.GetRunID(), Status: result.Status, Result: result.Result,
@@ -107,7 +107,7 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 			return err
 		}
 	} else {
-		render.Report(a.Out, outcomeOf(a, s, run, result), terminal.PaperOf(a.Out))
+		render.PrintReport(a.Out, outcomeOf(a, s, run, result), terminal.PaperOf(a.Out))
 		if !s.Ends {
 			HintNext(a.Streams, s, run, result)
 		}
@@ -176,7 +176,7 @@ func HintNext(streams cli.Streams, s *session.Session, run client.WorkflowRun, r
 	if hintDeadLetters(streams, s, run, result) || result.Status != interpreter.Failed {
 		return
 	}
-	streams.Advisef("To see what happened: %s events %s --failed%s", terminal.Program(), terminal.ShellWord(run.GetID()), s.Flags)
+	streams.Advisef("To see what happened: %s events %s --failed%s", terminal.ProgramName(), terminal.ShellWord(run.GetID()), s.Flags)
 }
 
 // hintDeadLetters prints how to reprocess the iterations that did not succeed; it returns false if there are none.
@@ -197,7 +197,7 @@ func hintDeadLetters(streams cli.Streams, s *session.Session, run client.Workflo
 	case cancelled > 0:
 		what, flag = "failed and cancelled iterations", " --cancelled"
 	}
-	streams.Advisef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.Program(), terminal.ShellWord(run.GetID()), flag, s.Flags)
+	streams.Advisef("To run the %s again: %s dead-letters reprocess %s%s%s", what, terminal.ProgramName(), terminal.ShellWord(run.GetID()), flag, s.Flags)
 	return true
 }
 

@@ -80,7 +80,7 @@ func showStats(ctx context.Context, streams cli.Streams, s *session.Session, opt
 	if options.output == "json" {
 		return terminal.PrintJSON(streams.Out, sums)
 	}
-	render.Stats(streams.Out, sums, terminal.PaperOf(streams.Out))
+	render.PrintStats(streams.Out, sums, terminal.PaperOf(streams.Out))
 	return nil
 }
 
@@ -93,7 +93,7 @@ func chosenRuns(ctx context.Context, streams cli.Streams, s *session.Session, op
 		}
 		if err == nil && len(list.Runs) == 0 {
 			err = cli.UsageError("there are no runs of the playbook %q on %s, namespace %s; %s list shows runs",
-				options.playbook, s.Address, s.Namespace, terminal.Program())
+				options.playbook, s.Address, s.Namespace, terminal.ProgramName())
 		}
 		for i, run := range list.Runs { // the list may know another history of the run than its first
 			if list.Runs[i], err = s.Runs().Find(ctx, run.WorkflowID, run.RunID); err != nil {

@@ -33,7 +33,7 @@ func NewStatusCommand(a *cli.App) *cobra.Command {
 		Use: "status [RUN [STEP]]", Args: cobra.MaximumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if options.follow && options.Output == "json" {
-				return cli.UsageError("--follow is for people; %s events --follow --output jsonl is for programs", terminal.Program())
+				return cli.UsageError("--follow is for people; %s events --follow --output jsonl is for programs", terminal.ProgramName())
 			}
 			return ShowStatus(a, args, options)
 		},
@@ -58,7 +58,7 @@ func ShowStatus(a *cli.App, args []string, options *StatusOptions) error {
 }
 
 func printStatus(ctx context.Context, streams cli.Streams, s *session.Session, found runs.Found, options *StatusOptions) error {
-	status, err := Status(ctx, s, found, options.Step)
+	status, err := ReadStatus(ctx, s, found, options.Step)
 	if err != nil {
 		return err
 	}
@@ -68,12 +68,12 @@ func printStatus(ctx context.Context, streams cli.Streams, s *session.Session, f
 	if options.follow && !found.Ended() {
 		return watchStatus(ctx, streams, s, status, options)
 	}
-	render.Status(streams.Out, status, terminal.PaperOf(streams.Out))
+	render.PrintStatus(streams.Out, status, terminal.PaperOf(streams.Out))
 	return nil
 }
 
-// Status reads the status of a run, with the iterations of a step unless step is "".
-func Status(ctx context.Context, s *session.Session, found runs.Found, step string) (*runs.Status, error) {
+// ReadStatus reads the status of a run, with the iterations of a step unless step is "".
+func ReadStatus(ctx context.Context, s *session.Session, found runs.Found, step string) (*runs.Status, error) {
 	status, err := s.Runs().Status(ctx, found, time.Now())
 	if err != nil || step == "" || len(status.Steps) == 0 {
 		return status, err
@@ -82,7 +82,7 @@ func Status(ctx context.Context, s *session.Session, found runs.Found, step stri
 		return nil, err
 	}
 	for _, visit := range status.Visits(step) {
-		s.Runs().Iterations(ctx, status, visit)
+		s.Runs().AddIterations(ctx, status, visit)
 	}
 	return status, nil
 }
@@ -96,7 +96,7 @@ func watchStatus(ctx context.Context, streams cli.Streams, s *session.Session, s
 	pace := PaceOf(s, shown.live != nil)
 	pace.Least = max(pace.Least, watchInterval)
 	for {
-		shown.show(status)
+		shown.showStatus(status)
 		if status.Ended() {
 			return nil
 		}
@@ -106,7 +106,7 @@ func watchStatus(ctx context.Context, streams cli.Streams, s *session.Session, s
 		found, err := s.Runs().Find(ctx, status.WorkflowID, status.RunID)
 		var next *runs.Status
 		if err == nil {
-			next, err = Status(ctx, s, found, options.Step)
+			next, err = ReadStatus(ctx, s, found, options.Step)
 		}
 		switch {
 		case err == nil:

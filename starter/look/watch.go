@@ -27,15 +27,15 @@ func newWatchScreen(streams cli.Streams) *watchScreen {
 	return screen
 }
 
-func (w *watchScreen) show(status *runs.Status) {
+func (w *watchScreen) showStatus(status *runs.Status) {
 	if w.live != nil && !status.Ended() {
 		var b strings.Builder
-		render.Status(&b, status, terminal.Paper{Width: w.paper.Width - 1})
+		render.PrintStatus(&b, status, terminal.Paper{Width: w.paper.Width - 1})
 		var lines []line
 		for text := range strings.Lines(b.String()) {
 			lines = append(lines, line{text: strings.TrimRight(text, "\n")})
 		}
-		w.live.show(lines)
+		w.live.showLines(lines)
 		return
 	}
 	if w.live != nil {
@@ -43,7 +43,7 @@ func (w *watchScreen) show(status *runs.Status) {
 	}
 	if changed := changeOf(status); changed != w.last {
 		w.last = changed
-		render.Status(w.out, status, w.paper)
+		render.PrintStatus(w.out, status, w.paper)
 	}
 }
 

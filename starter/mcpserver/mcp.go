@@ -48,7 +48,7 @@ func NewMCPCommand(a *cli.App) *cobra.Command {
 // serveModels serves the Model Context Protocol on the standard streams until the client ends it.
 func serveModels(a *cli.App, o *Options) error {
 	if terminal.IsTerminal(a.Out) {
-		a.Notef("%s mcp is started by a client of the Model Context Protocol and speaks JSON with it. Ctrl-C ends it.", terminal.Program())
+		a.Notef("%s mcp is started by a client of the Model Context Protocol and speaks JSON with it. Ctrl-C ends it.", terminal.ProgramName())
 	}
 	if err := os.Chdir(o.folder); err != nil {
 		return cli.UsageError("--folder: %w", err)

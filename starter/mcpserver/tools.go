@@ -344,7 +344,7 @@ func (s *mcpServer) addReading() {
 	addMCPTool(s, "list", readOnlyHints("List runs"),
 		"Lists runs with their statuses, the newest first.",
 		func(a *cli.App, in mcpList) error {
-			return look.List(a, &look.RunsOptions{
+			return look.ListRuns(a, &look.RunsOptions{
 				Server: s.server, Playbook: in.Playbook, Label: in.Label, Since: in.Since, Status: in.Status, Limit: cmp.Or(in.Limit, look.MostRuns),
 				Output: "json", Children: in.Children,
 			})
@@ -403,7 +403,7 @@ func (s *mcpServer) runPlaybook(a *cli.App, in mcpRun) error {
 		Server: s.server, Workload: in.workloadFlags(), Fairness: launch.FairnessFlags{Priority: launch.DefaultPriority, Weight: 1}, WorkflowID: in.WorkflowID,
 		FollowOptions: look.FollowOptions{Output: "json"}, Detach: true, Strict: in.Strict, Partition: in.Partition,
 	}
-	return look.ReportRefusal(a.Streams, execute.Run(a, name, o), "json")
+	return look.ReportRefusal(a.Streams, execute.StartRun(a, name, o), "json")
 }
 
 // steerRun sends a command to a run. Its author is marked with "(mcp)".
@@ -425,7 +425,7 @@ func (s *mcpServer) addResources() {
 	}{
 		{"llms.txt", "Documentation of Reprise", "text/markdown", document("llms.txt")},
 		{"llms-full.txt", "Reference of Reprise: a guide, keys, tools, functions, diagnostics", "text/markdown", func() ([]byte, error) { return []byte(help.WholeReference()), nil }},
-		{"playbook.schema.json", "JSON Schema of playbooks", "application/schema+json", func() ([]byte, error) { return schema.Generate(activities.Default()) }},
+		{"playbook.schema.json", "JSON Schema of playbooks", "application/schema+json", func() ([]byte, error) { return schema.Generate(activities.DefaultCatalogue()) }},
 	} {
 		resource := &mcp.Resource{URI: "reprise://" + one.name, Name: one.name, Title: one.title, MIMEType: one.mime}
 		s.sdk.AddResource(resource, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {

@@ -99,16 +99,16 @@ func (o *replayOptions) findExecutions(
 		}
 		return all, false, nil
 	case o.query != "":
-		all, err = replay.Matching(ctx, s.Client, o.query)
+		all, err = replay.FindMatching(ctx, s.Client, o.query)
 		if connect.InvalidArgument(err) {
 			err = cli.UsageError("--query: %w", err)
 		}
 		return all, false, err
 	}
-	if all, err = replay.Open(ctx, s.Client); err != nil || o.sample == 0 {
+	if all, err = replay.FindOpen(ctx, s.Client); err != nil || o.sample == 0 {
 		return all, false, err
 	}
-	closed, left, err := replay.Sample(ctx, s.Client, since, o.sample)
+	closed, left, err := replay.SampleClosed(ctx, s.Client, since, o.sample)
 	return append(all, closed...), left, err
 }
 
@@ -116,7 +116,7 @@ func (o *replayOptions) findExecutions(
 func reportReplay(
 	ctx context.Context, streams cli.Streams, replayer *replay.Replayer, executions []replay.Execution, left bool, output string,
 ) error {
-	report, err := replayer.All(ctx, executions)
+	report, err := replayer.ReplayAll(ctx, executions)
 	if ctx.Err() != nil {
 		return cli.WithStatus(exitcode.Interrupted, cli.ErrSaid)
 	}
@@ -153,7 +153,7 @@ func replayText(report replay.Report) string {
 	if report.Left {
 		b.WriteString("more workflows have ended than the sample takes; --sample and --since change that\n")
 	}
-	return terminal.Visible(b.String())
+	return terminal.EscapeInvisible(b.String())
 }
 
 func countText(n int, one, many string) string {

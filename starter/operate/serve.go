@@ -95,11 +95,11 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	configured, err := host.Connections(options.connections)
+	configured, err := host.ReadConnections(options.connections)
 	if err != nil {
 		return cli.WithStatus(exitcode.Usage, err)
 	}
-	connections := host.Resolve(configured, slog.New(slog.NewJSONHandler(a.Err, nil)))
+	connections := host.ResolveSecrets(configured, slog.New(slog.NewJSONHandler(a.Err, nil)))
 	var callers *serve.Callers
 	if options.tokens != "" {
 		if callers, err = serve.OpenCallers(options.tokens); err != nil {
@@ -207,7 +207,7 @@ type starts struct {
 func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
 	files := load.CalledIn(s.playbooks)
-	book, found := check.Validate(file, activities.Default(), check.Options{Workload: order.Workload, Files: files})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
 		return serve.Begun{}, serve.InvalidPlaybook(order.File, errs)
 	}
@@ -223,7 +223,7 @@ func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, 
 		return serve.Begun{}, serve.UnfitWorkload(err.Error())
 	}
 	plan.Memo, plan.Once = order.Memo, true
-	run, err := start.Run(ctx, s.session.Destination(), plan, s.knownAttributes(ctx))
+	run, err := start.StartRun(ctx, s.session.Destination(), plan, s.knownAttributes(ctx))
 	if _, ok := errors.AsType[*start.StartedError](err); ok {
 		return serve.Begun{}, &serve.StartedError{WorkflowID: order.WorkflowID}
 	}
@@ -280,7 +280,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 	if err != nil {
 		return file, source.Diagnostics{{File: file.Name, Message: err.Error()}}
 	}
-	book, found := check.Validate(file, activities.Default(), check.Options{Open: true, Files: load.CalledIn(folder)})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Open: true, Files: load.CalledIn(folder)})
 	if book == nil {
 		return file, found
 	}

@@ -28,7 +28,7 @@ func NewSetupCommand(a *cli.App) *cobra.Command {
 		Use: "setup", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !check {
-				if err := payload.Prepare(a.Interrupts.Graceful, server.PayloadStore); err != nil {
+				if err := payload.PrepareFolder(a.Interrupts.Graceful, server.PayloadStore); err != nil {
 					return cli.WithStatus(exitcode.Usage, err)
 				}
 			}
@@ -126,14 +126,14 @@ func (r *SetupReport) reportText() string {
 	for _, other := range r.Mistyped {
 		rows.AppendRow([]any{other.Name, other.Want, "there as " + other.Type + ", which cannot be changed; remove it by hand"})
 	}
-	_, _ = fmt.Fprintf(&b, "namespace %s at %s\n%s\n", terminal.Visible(r.Namespace), terminal.Visible(r.Address), rows.Render())
+	_, _ = fmt.Fprintf(&b, "namespace %s at %s\n%s\n", terminal.EscapeInvisible(r.Namespace), terminal.EscapeInvisible(r.Address), rows.Render())
 	if r.Error != "" {
-		_, _ = fmt.Fprintln(&b, terminal.Visible(r.Error))
+		_, _ = fmt.Fprintln(&b, terminal.EscapeInvisible(r.Error))
 	}
 	if len(r.ByHand) > 0 {
 		_, _ = fmt.Fprintln(&b, "Somebody with the permission can add what is missing:")
 		for _, command := range r.ByHand {
-			_, _ = fmt.Fprintln(&b, "  "+terminal.Visible(command))
+			_, _ = fmt.Fprintln(&b, "  "+terminal.EscapeInvisible(command))
 		}
 	}
 	return b.String()

@@ -183,8 +183,8 @@ func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Ac
 		Reprocess: func(ctx context.Context, found runs.Found, only ui.Only, said ui.ChangedBy) (string, error) {
 			return reprocessAgain(ctx, a, *s, found, only, said)
 		},
-		StartedWith: terminal.Program() + " " + command, TemporalAway: "It was at " + s.Address + ". Start it again; a local one is part of " + terminal.Program() + " dev.",
-		Library: openLibrary(a.Streams, s, folder), TemporalUI: s.Link, Temporal: temporal, Log: workerLog(a.Streams), Docs: help.LazySite(),
+		StartedWith: terminal.ProgramName() + " " + command, TemporalAway: "It was at " + s.Address + ". Start it again; a local one is part of " + terminal.ProgramName() + " dev.",
+		Library: openLibrary(a.Streams, s, folder), TemporalUI: s.RunLink, Temporal: temporal, Log: workerLog(a.Streams), Docs: help.LazySite(),
 	})
 	return session.Page{Server: server, Link: access.Link(base)}
 }
@@ -252,7 +252,7 @@ func shownProblem(of source.Diagnostic, book *playbook.Playbook) string {
 	if book != nil {
 		load.AddSecrets(known, "", book.Workload)
 	}
-	return credential.WithoutGiven(known.Text(strings.TrimSpace(of.String() + "\n" + of.Note)))
+	return credential.WithoutGiven(known.MaskText(strings.TrimSpace(of.String() + "\n" + of.Note)))
 }
 
 // readBook reads a playbook of a folder and checks it with a workload.
@@ -263,7 +263,7 @@ func readBook(folder, name string, workload map[string]any) (load.CheckedPlayboo
 	}
 	file := source.NewFile(name+".yaml", text)
 	files := load.CalledIn(folder)
-	book, found := check.Validate(file, activities.Default(), check.Options{Workload: workload, Files: files})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Workload: workload, Files: files})
 	return load.CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}, nil
 }
 
@@ -353,7 +353,7 @@ func reprocessAgain(ctx context.Context, a *cli.App, s session.Session, found ru
 	if only.Index != nil {
 		letters = lists.Filter(letters, func(letter deadletter.Letter) bool { return letter.Index == *only.Index })
 	}
-	switch running := chain.Running(); {
+	switch running := chain.RunningReprocess(); {
 	case running != nil && len(letters) == 0:
 		return running.WorkflowID, nil
 	case running != nil:

@@ -119,7 +119,7 @@ func createSchedule(a *cli.App, name, file string, options *scheduleOptions) err
 		})
 		switch {
 		case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
-			return fmt.Errorf("the schedule %s already exists; change it with %s schedule update %s FILE", name, terminal.Program(), name)
+			return fmt.Errorf("the schedule %s already exists; change it with %s schedule update %s FILE", name, terminal.ProgramName(), name)
 		case err != nil:
 			return scheduleError("create", name, err)
 		}
@@ -139,7 +139,7 @@ func scheduledPlan(a *cli.App, file string, options *scheduleOptions) (start.Pla
 	planned, err := execute.PlanRun(a, file, &options.run)
 	if err == nil && planned.Partitioned {
 		a.Notef("note: each run handles the newest partition. A partition whose run fails, or is dropped by overlap, needs %s backfill; with --backfill, each run runs all missing partitions",
-			terminal.Program())
+			terminal.ProgramName())
 	}
 	return planned, err
 }
@@ -177,7 +177,7 @@ func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session,
 	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, wording.TimesInWords(times), times.Zone)
 	switch next := found.Described.Info.NextActionTimes; {
 	case found.Described.Schedule.State.Paused:
-		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.Program(), found.ID)
+		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.ProgramName(), found.ID)
 	case len(next) > 0:
 		text += ", next at " + wording.InZone(next[0], times.Zone)
 	default:
@@ -296,7 +296,7 @@ func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions)
 		return start.Plan{}, err
 	}
 	revised, err := launch.NewPlan(checked, workload, r.found.Action.ID, load.FolderOf(checked.File.Name))
-	revised.Fairness, revised.Input.Strict = options.run.Fairness.Settings(), strict
+	revised.Fairness, revised.Input.Strict = options.run.Fairness.PrioritySettings(), strict
 	return revised, err
 }
 
@@ -317,8 +317,8 @@ func revisedBackfill(a *cli.App, r *revision, file string, overlay map[string]an
 		return start.Plan{}, err
 	}
 	revised.Files = r.input.Files
-	plan, err := launch.NewPlan(revised, backfill.Workload(nil, given), run.WorkflowID, "")
-	plan.Fairness, plan.Input.Strict, plan.Input.Missing = run.Fairness.Settings(), run.Strict, true
+	plan, err := launch.NewPlan(revised, backfill.BackfillWorkload(nil, given), run.WorkflowID, "")
+	plan.Fairness, plan.Input.Strict, plan.Input.Missing = run.Fairness.PrioritySettings(), run.Strict, true
 	return plan, err
 }
 
@@ -329,7 +329,7 @@ func checkRevised(a *cli.App, r *revision, file string, workload map[string]any)
 		return load.CheckForRun(a, file, workload)
 	}
 	r.sameCode = true
-	book, err := interpreter.Load(r.input.Name, r.input.Source)
+	book, err := interpreter.LoadPlaybook(r.input.Name, r.input.Source)
 	if err != nil {
 		return load.CheckedPlaybook{}, fmt.Errorf("the playbook of the schedule %s cannot be read; pass its file: %w", r.found.ID, err)
 	}

@@ -68,7 +68,7 @@ func findSchedule(ctx context.Context, s *session.Session, name string) (*runs.S
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &missing) && missing.Nearest == "" && missing.Type == "":
-		return nil, cli.UsageError("%w on %s, namespace %s; %s schedule list shows the existing ones", err, s.Address, s.Namespace, terminal.Program())
+		return nil, cli.UsageError("%w on %s, namespace %s; %s schedule list shows the existing ones", err, s.Address, s.Namespace, terminal.ProgramName())
 	case errors.As(err, &missing), errors.As(err, &ambiguous):
 		return nil, cli.UsageError("%w", err)
 	}
@@ -79,7 +79,7 @@ func handleOf(ctx context.Context, s *session.Session, found *runs.Schedule) cli
 	return s.Client.ScheduleClient().GetHandle(ctx, found.ID)
 }
 
-// scheduleAction returns the action that starts a planned run as start.Run does. memo is the present action's memo,
+// scheduleAction returns the action that starts a planned run as start.StartRun does. memo is the present action's memo,
 // if it vouches for the same code, else nil.
 func scheduleAction(s *session.Session, plan start.Plan, memo map[string]any) (*client.ScheduleWorkflowAction, error) {
 	input, err := lastingInput(s, plan)
@@ -112,7 +112,7 @@ func lastingInput(s *session.Session, plan start.Plan) (*commonpb.Payload, error
 	if s.Store == nil {
 		return input, nil
 	}
-	return s.Store.Inline(input), nil
+	return s.Store.MarkInline(input), nil
 }
 
 // scheduleError returns an error of the server with what was attempted and the schedule's name.

@@ -158,7 +158,7 @@ var shortColumns = map[string]string{"shortly": "when", "due": "next"}
 
 // schedulesTable returns a table of schedules that fits a terminal.
 func schedulesTable(list []*ScheduleDocument, paper terminal.Paper) string {
-	names := lists.Map(list, func(one *ScheduleDocument) string { return terminal.Visible(one.Name) })
+	names := lists.Map(list, func(one *ScheduleDocument) string { return terminal.EscapeInvisible(one.Name) })
 	sets := [][]string{
 		{"schedule", "playbook", "when", "zone", "next", "last run", "no run"},
 		{"schedule", "when", "zone", "next", "last run", "no run"},
@@ -224,7 +224,7 @@ func (d *ScheduleDocument) listCells(name string, paper terminal.Paper) map[stri
 	}
 	return map[string]string{
 		"schedule": name, "playbook": paper.Shorten(d.Playbook, 30), "when": paper.Shorten(d.When, 40), "shortly": terminal.Shorten(d.When, 16),
-		"zone": terminal.Visible(d.Zone), "next": next, "due": due, "last run": last,
+		"zone": terminal.EscapeInvisible(d.Zone), "next": next, "due": due, "last run": last,
 		"no run": d.timesWithoutRun(),
 	}
 }
@@ -279,7 +279,7 @@ func showSchedule(ctx context.Context, streams cli.Streams, s *session.Session, 
 
 // failureText returns why a run failed.
 func failureText(ctx context.Context, s *session.Session, run ScheduledRun) (string, error) {
-	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, run.WorkflowID, run.RunID))
+	result, err := ending.WaitForResult(ctx, s.Client.GetWorkflow(ctx, run.WorkflowID, run.RunID))
 	switch {
 	case errors.Is(err, ending.ErrRefused), errors.Is(err, ending.ErrNoResult):
 		return err.Error(), nil
@@ -351,7 +351,7 @@ func (d *ScheduleDocument) recentText(width int) string {
 		if !run.EndedAt.IsZero() {
 			status += " after " + terminal.Duration(run.EndedAt.Sub(run.StartedAt))
 		}
-		terminal.WriteWrapped(&b, fmt.Sprintf("  %s  %s\n", terminal.Visible(run.WorkflowID), status), width)
+		terminal.WriteWrapped(&b, fmt.Sprintf("  %s  %s\n", terminal.EscapeInvisible(run.WorkflowID), status), width)
 		if run.Error != "" {
 			terminal.WriteWrapped(&b, "    "+terminal.Shorten(run.Error, 500)+"\n", width)
 		}

@@ -32,7 +32,7 @@ func newSchedulePauseCommand(a *cli.App) *cobra.Command {
 		if err != nil {
 			return scheduleError("pause", found.ID, err)
 		}
-		return a.PrintLine("%s is paused; no run starts until %s schedule resume %s", found.ID, terminal.Program(), found.ID)
+		return a.PrintLine("%s is paused; no run starts until %s schedule resume %s", found.ID, terminal.ProgramName(), found.ID)
 	})
 }
 
@@ -104,7 +104,7 @@ type TriggeredRun struct {
 }
 
 func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, found *runs.Schedule, overlap, reason, output string) error {
-	made, err := s.Dispatcher().Trigger(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: cli.Whoami(), Reason: reason}, triggerPatience)
+	made, err := s.Dispatcher().TriggerSchedule(ctx, found, timetable.OverlapPolicy(overlap), interpreter.Said{By: cli.Whoami(), Reason: reason}, triggerPatience)
 	switch {
 	case ctx.Err() != nil:
 		return cli.WithStatus(exitcode.Interrupted, ctx.Err())
@@ -119,12 +119,12 @@ func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, fo
 		}
 	case result.Outcome == steer.Started:
 		link := ""
-		if ui := s.Link(result.WorkflowID, result.RunID); ui != "" {
+		if ui := s.RunLink(result.WorkflowID, result.RunID); ui != "" {
 			link = ": " + ui
 		}
 		return streams.PrintLine("%s runs%s", result.WorkflowID, link)
 	case result.Outcome == steer.Waiting:
-		streams.Notef("the run has not started yet; %s schedule show %s shows it when it has", terminal.Program(), found.ID)
+		streams.Notef("the run has not started yet; %s schedule show %s shows it when it has", terminal.ProgramName(), found.ID)
 	}
 	if result.Outcome == steer.Skipped {
 		return cli.WithStatus(exitcode.Failed, fmt.Errorf(
@@ -210,7 +210,7 @@ func backfillRuns(ctx context.Context, streams cli.Streams, s *session.Session, 
 		return scheduleError("backfill", found.ID, err)
 	}
 	return streams.PrintLine("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
-		found.ID, wording.InZone(from, name), wording.InZone(to, name), options.overlap, terminal.Program(), found.ID)
+		found.ID, wording.InZone(from, name), wording.InZone(to, name), options.overlap, terminal.ProgramName(), found.ID)
 }
 
 func newScheduleDeleteCommand(a *cli.App) *cobra.Command {

@@ -116,7 +116,7 @@ func checkTimes(streams cli.Streams, times *playbook.Schedule) error {
 		case problem.Word == "":
 			wrong = append(wrong, "when to run is missing: use --cron or --every, or add metadata.schedule to the playbook")
 		case problem.Warning:
-			streams.Notef("%s", terminal.PaperOf(streams.Err).Warning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
+			streams.Notef("%s", terminal.PaperOf(streams.Err).PaintWarning("warning: "+flagOf[problem.Word]+" "+flagWords.Replace(problem.Message)))
 		default:
 			wrong = append(wrong, flagOf[problem.Word]+" "+flagWords.Replace(problem.Message))
 		}

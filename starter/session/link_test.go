@@ -12,8 +12,8 @@ import (
 func TestLinkEscapesWhatIDsMayHold(t *testing.T) {
 	t.Parallel()
 	s := &Session{UI: "http://ui", Namespace: "a b"}
-	require.Equal(t, "http://ui/namespaces/a%20b/workflows/run%2F1%231/id/history", s.Link("run/1#1", "id"))
-	require.Empty(t, (&Session{}).Link("run", "id"))
+	require.Equal(t, "http://ui/namespaces/a%20b/workflows/run%2F1%231/id/history", s.RunLink("run/1#1", "id"))
+	require.Empty(t, (&Session{}).RunLink("run", "id"))
 }
 
 // TestLinkToRuns: the link to all runs has the filter that list uses, in the way a browser reads it.

@@ -39,7 +39,7 @@ func CheckStore(ctx context.Context, address string) error {
 func localStore(ctx context.Context, address, dbFile string) (store *payload.Store, remove func(), err error) {
 	removeLeftStores()
 	if address != "" {
-		if err = payload.Prepare(ctx, address); err != nil {
+		if err = payload.PrepareFolder(ctx, address); err != nil {
 			return nil, func() {}, cli.WithStatus(exitcode.Usage, err)
 		}
 		store, err = openStore(ctx, address)
@@ -51,7 +51,7 @@ func localStore(ctx context.Context, address, dbFile string) (store *payload.Sto
 			return nil, func() {}, fmt.Errorf("make a directory for large values: %w", err)
 		}
 	}
-	if address, err = payload.Directory(path); err == nil {
+	if address, err = payload.DirectoryAddress(path); err == nil {
 		store, err = openStore(ctx, address)
 	}
 	return store, remove, err
@@ -120,7 +120,7 @@ func lockDirectory(path string, how int) (*os.File, error) {
 
 // MostBytes returns how many bytes of JSON one value may have in Temporal or the payload store.
 func (s *Session) MostBytes() (int, error) {
-	payloads, err := host.Payloads(s.Store, os.LookupEnv)
+	payloads, err := host.PayloadLimits(s.Store, os.LookupEnv)
 	if err != nil {
 		return 0, cli.WithStatus(exitcode.Usage, err)
 	}

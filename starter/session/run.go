@@ -40,7 +40,7 @@ func (s *Session) Runs() *runs.Reader {
 
 // Deployment finds the worker deployment with a name; with "" that of the session's task queue.
 func (s *Session) Deployment(ctx context.Context, name string) (*rollout.Deployment, error) {
-	deployment, err := rollout.Find(ctx, s.Runs(), name, s.TaskQueue)
+	deployment, err := rollout.FindDeployment(ctx, s.Runs(), name, s.TaskQueue)
 	if _, none := errors.AsType[*rollout.NoDeploymentError](err); none {
 		return nil, cli.WithStatus(exitcode.Usage, err)
 	}
@@ -61,7 +61,7 @@ func WithServer(a *cli.App, server *ServerFlags, work func(context.Context, *Ses
 
 // NeedsStore returns an error, and ends the session, if the payload store is known to be unavailable.
 func (s *Session) NeedsStore(ctx context.Context) error {
-	err := s.Store.Away(ctx)
+	err := s.Store.UnavailableReason(ctx)
 	if err == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s *Session) NeedsStore(ctx context.Context) error {
 
 // noteStore prints a note if the payload store is unavailable; most commands work without it.
 func (s *Session) noteStore(ctx context.Context, streams cli.Streams) {
-	if err := s.Store.Away(ctx); err != nil {
+	if err := s.Store.UnavailableReason(ctx); err != nil {
 		streams.Notef("note: %v; large values of runs cannot be read or written here", err)
 	}
 }
@@ -112,9 +112,9 @@ func FindError(streams cli.Streams, s *Session, err error) error {
 	var ambiguous *runs.AmbiguousError
 	switch {
 	case errors.As(err, &unknown) && unknown.ID == "":
-		return cli.UsageError("%w on %s, namespace %s; start one with %s run FILE", err, s.Address, s.Namespace, terminal.Program())
+		return cli.UsageError("%w on %s, namespace %s; start one with %s run FILE", err, s.Address, s.Namespace, terminal.ProgramName())
 	case errors.As(err, &unknown) && unknown.Nearest == "":
-		return cli.UsageError("%w on %s, namespace %s; %s list shows the existing ones", err, s.Address, s.Namespace, terminal.Program())
+		return cli.UsageError("%w on %s, namespace %s; %s list shows the existing ones", err, s.Address, s.Namespace, terminal.ProgramName())
 	case errors.Is(err, runs.ErrNotFound), errors.As(err, &ambiguous):
 		return cli.UsageError("%w", err)
 	}

@@ -37,7 +37,7 @@ import (
 
 // connectStored connects to a permanent server, which keeps past runs.
 func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
-	s, err := f.Existing(ctx)
+	s, err := f.ConnectExisting(ctx)
 	if err != nil || s != nil {
 		return s, err
 	}
@@ -48,9 +48,9 @@ func (f *ServerFlags) connectStored(ctx context.Context) (*Session, error) {
 // DevHint returns how to get a permanent server without naming one.
 func DevHint(ctx context.Context) string {
 	if folder, found := DevInParent(ctx); found {
-		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.Program())
+		return fmt.Sprintf("run this in %s, where %s dev runs", folder, terminal.ProgramName())
 	}
-	return "start one with " + terminal.Program() + " dev"
+	return "start one with " + terminal.ProgramName() + " dev"
 }
 
 // Session is a connection to a Temporal server, which may be a local one that this process started with a worker.
@@ -121,13 +121,13 @@ func (s *Session) LostError() error {
 func (s *Session) PageOf(workflowID, runID string) string {
 	link := s.pageAddress()
 	if link == "" {
-		return s.Link(workflowID, runID)
+		return s.RunLink(workflowID, runID)
 	}
 	return ui.LinkTo(link, workflowID)
 }
 
-// Link returns the link to a run in the web UI; "" if the UI is not known.
-func (s *Session) Link(workflowID, runID string) string {
+// RunLink returns the link to a run in the web UI; "" if the UI is not known.
+func (s *Session) RunLink(workflowID, runID string) string {
 	if s.UI == "" {
 		return ""
 	}
@@ -184,13 +184,13 @@ func (f *ServerFlags) AddWorker(command *cobra.Command) {
 	cli.MarkGeneral(command.Flags(), "payload-store", "task-queue")
 }
 
-// Existing connects to the server that flags, environment or profile name, or to that of `starter dev`. It returns
+// ConnectExisting connects to the server that flags, environment or profile name, or to that of `starter dev`. It returns
 // nil if there is none.
-func (f *ServerFlags) Existing(ctx context.Context) (*Session, error) {
+func (f *ServerFlags) ConnectExisting(ctx context.Context) (*Session, error) {
 	if err := cli.CheckQueue(f.TaskQueue); err != nil {
 		return nil, err
 	}
-	options, err := connect.Resolve(f.Flags)
+	options, err := connect.ResolveOptions(f.Flags)
 	if err != nil {
 		return nil, cli.WithStatus(exitcode.Usage, err)
 	}
@@ -238,8 +238,8 @@ func dialServer(ctx context.Context, options client.Options, payloadStore, metri
 		_ = store.Close()
 		return connection{}, cli.WithStatus(exitcode.Usage, err)
 	}
-	watched.Store(store)
-	c, err := connect.Dial(ctx, watched.Client(store.Use(options)), nil)
+	watched.CountOperations(store)
+	c, err := connect.Dial(ctx, watched.ClientOptions(store.ClientOptions(options)), nil)
 	if err != nil {
 		_ = store.Close()
 		watched.Close()
@@ -300,7 +300,7 @@ func (f *LocalFlags) AddFlags(command *cobra.Command) {
 
 // StartLocal starts a local server, with a worker unless the task queue is "".
 func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options, target ServerFlags) (*Session, error) {
-	resources, err := host.Resources(OperatorFiles(f.connections, f.egress), egress.Local())
+	resources, err := host.ReadResources(OperatorFiles(f.connections, f.egress), egress.LocalPolicy())
 	if err != nil {
 		return nil, cli.WithStatus(exitcode.Usage, err)
 	}
@@ -322,7 +322,7 @@ func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options
 		closeLog()
 		return s, err
 	}
-	if resources.Payloads, err = host.Payloads(s.Store, os.LookupEnv); err != nil {
+	if resources.Payloads, err = host.PayloadLimits(s.Store, os.LookupEnv); err != nil {
 		s.End(false)
 		return nil, cli.WithStatus(exitcode.Usage, err)
 	}
@@ -333,9 +333,9 @@ func (f *LocalFlags) StartLocal(ctx context.Context, options localserver.Options
 	}
 	resources.AllowPython, resources.Playbooks, resources.CallbackURL = f.allowPython, cmp.Or(f.Playbooks, "."), s.Callbacks.URL
 	resources.TaskQueue = s.TaskQueue
-	resources.Logger, resources.Secrets, resources.SecretKeys, resources.Telemetry = logger, watching.Secrets, keys, watched.Activities()
+	resources.Logger, resources.Secrets, resources.SecretKeys, resources.Telemetry = logger, watching.Secrets, keys, watched.AttemptRecorder()
 	if !f.pythonGiven() {
-		resources.CheckPython = host.NewGuard(s.Client, s.Key).Check
+		resources.CheckPython = host.NewGuard(s.Client, s.Key).CheckCode
 	}
 	s.worker, err = startWorker(s, resources, closeLog)
 	if err != nil {
@@ -359,7 +359,7 @@ func (f *LocalFlags) startServer(
 		watched.Close()
 		return nil, err
 	}
-	watched.Store(store)
+	watched.CountOperations(store)
 	leave := func() {
 		watched.Close()
 		_ = store.Close()
@@ -376,7 +376,7 @@ func (f *LocalFlags) startServer(
 		leave()
 		return nil, cli.WithStatus(exitcode.NoServer, err)
 	}
-	c, err := connect.Dial(ctx, watched.Client(host.ClientOptions(store, server.ClientOptions(), logger)), logger)
+	c, err := connect.Dial(ctx, watched.ClientOptions(host.ClientOptions(store, server.ClientOptions(), logger)), logger)
 	if err != nil {
 		server.Kill()
 		leave()

@@ -21,7 +21,7 @@ import (
 // says what the worker is needed for.
 func WithWorker(a *cli.App, server *ServerFlags, local *LocalFlags, bringsUp bool, why string, work func(context.Context, *Session) error) error {
 	ctx := a.Interrupts.Graceful
-	s, err := server.Existing(ctx)
+	s, err := server.ConnectExisting(ctx)
 	if err == nil && s == nil && bringsUp {
 		a.Notef("starting a local Temporal server and a worker")
 		a.Interrupts.EndsInOrder()

@@ -47,7 +47,7 @@ func newStateSetCommand(a *cli.App) *cobra.Command {
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) && strings.ContainsAny(unknown.GetSpecifiedName(), "0123456789") {
-			return cli.UsageError("%w; put a negative VALUE last, after --: %s state set --yes -- FILE STEP -5", err, terminal.Program())
+			return cli.UsageError("%w; put a negative VALUE last, after --: %s state set --yes -- FILE STEP -5", err, terminal.ProgramName())
 		}
 		return err
 	})
@@ -73,7 +73,7 @@ func setState(a *cli.App, args []string, o *stateChange) error {
 	}
 	return changeState(a, args[0], step, o, func(of *playbook.Step) (incremental.Cursor, error) {
 		if step == "" && value == of.Name {
-			return incremental.Cursor{}, cli.UsageError("the VALUE is missing: %s state set FILE %s VALUE", terminal.Program(), value)
+			return incremental.Cursor{}, cli.UsageError("the VALUE is missing: %s state set FILE %s VALUE", terminal.ProgramName(), value)
 		}
 		return parseCursor(of.Incremental, value)
 	})
@@ -95,7 +95,7 @@ func parseCursor(section *playbook.Incremental, text string) (incremental.Cursor
 	if value == nil || value == "" {
 		return incremental.Cursor{}, cli.UsageError("the VALUE is empty; to forget a state, use reset")
 	}
-	cursor, err := section.Form().ParseAny(value)
+	cursor, err := section.CursorForm().ParseAny(value)
 	if err != nil {
 		return cursor, cli.UsageError("the VALUE: %w, like the cursors of the step", err)
 	}
@@ -150,7 +150,7 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 		if state != nil {
 			change.From = state.Watermark
 		}
-		answer, err := stateCommand(ctx, s, one, interpreter.StateCommand{Change: &change, Queue: queue.Name{Key: one.at.Key, State: true}.ID()})
+		answer, err := stateCommand(ctx, s, one, interpreter.StateCommand{Change: &change, Queue: queue.Name{Key: one.at.Key, State: true}.WorkflowID()})
 		if err != nil {
 			return err
 		}
@@ -191,14 +191,14 @@ func reportChange(streams cli.Streams, one keptStep, change incremental.StateCha
 	switch {
 	case held:
 		return fmt.Errorf("the run %s holds the state %s; nothing was changed. Wait until it ends, or cancel it: %s cancel %s",
-			strings.Join(holders, ", "), change.Name, terminal.Program(), terminal.ShellWord(holders[0]))
+			strings.Join(holders, ", "), change.Name, terminal.ProgramName(), terminal.ShellWord(holders[0]))
 	case output == "json":
 		return nil
 	case change.To.IsZero():
 		return streams.PrintLine("%s: forgotten, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.From.Value),
 			initialText(one.step.Incremental))
 	}
-	reads := one.step.Incremental.Form().Before(change.To, one.step.Incremental.Lag)
+	reads := one.step.Incremental.CursorForm().BeforeLag(change.To, one.step.Incremental.Lag)
 	return streams.PrintLine("%s: %s, was %s; the next run reads from %s", terminal.OneLine(change.Name), wording.CursorText(change.To.Value),
 		wording.CursorText(change.From.Value), wording.CursorText(reads.Value))
 }

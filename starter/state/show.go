@@ -53,7 +53,7 @@ func newStateDocument(of keptStep, found foundStates, state incremental.State, n
 	section := of.step.Incremental
 	doc := documentOf(state, section.Type, of.keptBy(), now)
 	doc.HeldBy, doc.HeldSince = found.holders, found.heldSince
-	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.Form(), section.Lag).Value
+	doc.Step, doc.ReadsFrom = of.name, state.ReadsFrom(section.CursorForm(), section.Lag).Value
 	if state.Watermark.IsZero() {
 		doc.ReadsFrom = section.InitialText()
 	}

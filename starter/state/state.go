@@ -233,7 +233,7 @@ func findStates(ctx context.Context, s *session.Session, of keptStep) (found fou
 	if of.at.Name != "" {
 		prefix = of.at.Name
 	}
-	list := interpreter.StateCommand{Prefix: prefix, Queue: queue.Name{Key: of.at.Key, State: true}.ID()}
+	list := interpreter.StateCommand{Prefix: prefix, Queue: queue.Name{Key: of.at.Key, State: true}.WorkflowID()}
 	var answer interpreter.StateAnswer
 	if of.isUnnamed() {
 		answer, err = onStates(ctx, s, fmt.Sprintf("the states of step %q", of.name), list)

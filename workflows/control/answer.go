@@ -82,7 +82,7 @@ func (c *Controls) acceptAnswer(ctx workflow.Context, answer interpreter.Answer)
 
 // drainAnswers applies answers that have arrived as signals but were not read yet.
 func (c *Controls) drainAnswers(ctx workflow.Context) {
-	for answer := range gate.Arrived[interpreter.Answer](workflow.GetSignalChannel(ctx, protocol.AnswerSignal)) {
+	for answer := range gate.ArrivedSignals[interpreter.Answer](workflow.GetSignalChannel(ctx, protocol.AnswerSignal)) {
 		c.answerSignalled(ctx, answer)
 	}
 }
@@ -156,7 +156,7 @@ func (c *Controls) passOn(ctx workflow.Context) {
 		if c.awaitReachable(ctx, next.id) != nil {
 			return
 		}
-		if err := gate.Signal(ctx, next.id, protocol.AnswerSignal, next.answer).Get(ctx, nil); err != nil {
+		if err := gate.SignalWorkflow(ctx, next.id, protocol.AnswerSignal, next.answer).Get(ctx, nil); err != nil {
 			gate.Logger(ctx).Warn("an answer could not be delivered", "step", next.answer.Step, "workflow_id", next.id, "error", err)
 		}
 	}
@@ -192,7 +192,7 @@ func (c *Controls) giveAnswer(ctx workflow.Context, answer interpreter.Answer) (
 	case found.before != nil:
 		return *found.before, nil
 	}
-	now, key := workflow.Now(ctx), found.call.Call.View().Address().Key
+	now, key := workflow.Now(ctx), found.call.Call.View().AttemptAddress().Key
 	taken := found.call.Call.AcceptAnswer(answer, now)
 	found.call.Stirred = true
 	if answer.Verb == interpreter.AnswerProgress {
@@ -283,7 +283,7 @@ func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.
 // notAwaited returns the error for an answer that no attempt of this workflow awaits.
 func (c *Controls) notAwaited(to interpreter.AnswerTo) error {
 	for _, awaited := range c.awaited {
-		if to.MatchesCall(awaited.Call.View().Address()) && to != (interpreter.AnswerTo{Key: to.Key}) {
+		if to.MatchesCall(awaited.Call.View().AttemptAddress()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(
 				"the attempt is over, or has not started: step %s is at attempt %d", gate.CallName(awaited.Call), awaited.Call.View().Attempts+1)}
 		}

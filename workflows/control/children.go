@@ -26,8 +26,8 @@ func (c *Controls) StopSteering(child *gate.SteeredChild) {
 	c.Children = slices.DeleteFunc(c.Children, func(other *gate.SteeredChild) bool { return other == child })
 }
 
-// Signal passes a steering on to the child with an ID, unless it has ended.
-func (c *Controls) Signal(ctx workflow.Context, id string, steering protocol.Steering) {
+// SignalChild passes a steering on to the child with an ID, unless it has ended.
+func (c *Controls) SignalChild(ctx workflow.Context, id string, steering protocol.Steering) {
 	if at := slices.IndexFunc(c.Children, func(child *gate.SteeredChild) bool { return child.ID == id }); at >= 0 {
 		c.Children[at].SignalChild(ctx, steering)
 	}

@@ -125,9 +125,9 @@ func (c *Controls) ListenForTurns(ctx workflow.Context) {
 	})
 }
 
-// Drain applies the signals that have already arrived, before the workflow continues as new.
-func (c *Controls) Drain(ctx workflow.Context) {
-	for steering := range gate.Arrived[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
+// ApplyArrived applies the signals that have already arrived, before the workflow continues as new.
+func (c *Controls) ApplyArrived(ctx workflow.Context) {
+	for steering := range gate.ArrivedSignals[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
 		c.Apply(ctx, steering)
 	}
 	c.drainAnswers(ctx)
@@ -212,7 +212,7 @@ func (c *Controls) SleepFor(ctx workflow.Context, call *call.Call, wait interpre
 	open := NewOpenWait(call)
 	open.End = end
 	defer c.OpenWait(open)()
-	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).Summary(wait.Summary)}).Get(timer, nil)
+	err := workflow.NewTimerWithOptions(timer, wait.Delay, workflow.TimerOptions{Summary: waitMark(call, wait).MarkSummary(wait.Summary)}).Get(timer, nil)
 	return open.WaitOutcome(ctx, err)
 }
 
@@ -250,12 +250,12 @@ func (c *Controls) RenderHold() string {
 	case c.Paused:
 		what = "the run is paused"
 	case len(c.Steps) > 0:
-		what = "paused: " + source.Code(strings.Join(c.Steps, ", "), protocol.MaxText)
+		what = "paused: " + source.MarkdownCode(strings.Join(c.Steps, ", "), protocol.MaxText)
 	default:
 		return ""
 	}
 	for _, said := range []struct{ word, text string }{{"by", c.Said.By}, {"because", c.Said.Reason}} {
-		if text := source.Code(said.text, protocol.MaxText); text != "" {
+		if text := source.MarkdownCode(said.text, protocol.MaxText); text != "" {
 			what += " " + said.word + " " + text
 		}
 	}
@@ -272,7 +272,7 @@ func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDet
 	for _, awaited := range c.awaited {
 		if awaited.Call.View().IsAddressed(to, awaited.Sent) && !awaited.Call.View().HasAnswer() {
 			asking := &interpreter.AwaitedDetails{Attempt: awaited.Call.View().Attempts + 1}
-			asking.Approval, _ = awaited.Call.View().Approval()
+			asking.Approval, _ = awaited.Call.View().PendingApproval()
 			return protocol.AttemptDetails{Awaiting: cmp.Or(awaited.Call.View().AwaitedDetails(), asking)}, nil
 		}
 	}

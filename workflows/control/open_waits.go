@@ -36,8 +36,8 @@ type OpenWaits struct {
 	Reported, Held, fresh bool
 }
 
-// Add adds one piece of open work; until is the end of its wait for a retry.
-func (w *OpenWaits) Add(status interpreter.Status, until time.Time) {
+// AddWork adds one piece of open work; until is the end of its wait for a retry.
+func (w *OpenWaits) AddWork(status interpreter.Status, until time.Time) {
 	if w.of == nil {
 		w.of = map[interpreter.Status]int{}
 	}
@@ -54,7 +54,7 @@ func (w *OpenWaits) Add(status interpreter.Status, until time.Time) {
 // addReport adds the open work that a child has reported.
 func (w *OpenWaits) addReport(report protocol.WaitReport) {
 	fresh := w.fresh
-	w.Add(report.Status, report.Until)
+	w.AddWork(report.Status, report.Until)
 	w.fresh, w.Reported, w.Expires = fresh, true, interpreter.EarlierTime(w.Expires, report.Until)
 }
 

@@ -24,8 +24,8 @@ func (c *Controls) ParentsOfChild(step, line string) []interpreter.Parent {
 	return append(slices.Clone(c.Parents), interpreter.Parent{Run: c.Run, Step: step, Control: c.OfStep(step), Queue: line})
 }
 
-// Task returns a task with the current controls of the parent runs.
-func (c *Controls) Task(task protocol.Task) protocol.Task {
+// WithControls returns a task with the current controls of the parent runs.
+func (c *Controls) WithControls(task protocol.Task) protocol.Task {
 	if len(c.Parents) == 0 || task.Nesting == nil {
 		return task
 	}
@@ -75,12 +75,12 @@ func (c *Controls) ListenToParent(ctx workflow.Context) {
 	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) { c.Apply(ctx, c.fromParent(steering)) })
 }
 
-// DrainParent is Drain for the signals of the parent run, if there is one.
+// DrainParent is ApplyArrived for the signals of the parent run, if there is one.
 func (c *Controls) DrainParent(ctx workflow.Context) {
 	if len(c.Parents) == 0 {
 		return
 	}
-	for steering := range gate.Arrived[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
+	for steering := range gate.ArrivedSignals[protocol.Steering](workflow.GetSignalChannel(ctx, protocol.ControlSignal)) {
 		c.Apply(ctx, c.fromParent(steering))
 	}
 }
@@ -101,8 +101,8 @@ func (c *Controls) HoldFor(step string) *interpreter.PausedBy {
 	}
 }
 
-// Admission returns the request to admit count runs that this run waits for.
-func (c *Controls) Admission(tree interpreter.Tree, count int) interpreter.Admission {
+// AdmissionRequest returns the request to admit count runs that this run waits for.
+func (c *Controls) AdmissionRequest(tree interpreter.Tree, count int) interpreter.Admission {
 	admission := interpreter.Admission{Tree: tree, Count: count}
 	for _, parent := range c.Parents {
 		admission.Runs = append(admission.Runs, parent.Run)

@@ -88,9 +88,9 @@ func (p *Slot) ParkCall(ctx workflow.Context, call ParkedCall) (back func() erro
 // StayParked records that a parked call does not continue in this history.
 func (p *Slot) StayParked() { p.running++ }
 
-// Releases reports whether the child has released its slot, or may do so when all its calls are in long waits. Then
+// MayRelease reports whether the child has released its slot, or may do so when all its calls are in long waits. Then
 // its loop knows what the child waits for.
-func (p *Slot) Releases() bool { return p != nil && (p.mayRelease || !p.held) }
+func (p *Slot) MayRelease() bool { return p != nil && (p.mayRelease || !p.held) }
 
 // KeepSlot makes the child keep its slot in this history; a nil slot has no effect.
 func (p *Slot) KeepSlot() {
@@ -117,7 +117,7 @@ func (p *Slot) releaseSlot(ctx workflow.Context) {
 
 func (p *Slot) signalLoop(ctx workflow.Context, request protocol.SlotRequest) {
 	request.Index = *p.input.Calls[0].Index
-	gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.SlotSignal, request)
+	gate.SignalWorkflow(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.SlotSignal, request)
 }
 
 // IsLongWait returns when a wait that begins now ends, and whether it is long enough to release the slot.

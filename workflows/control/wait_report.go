@@ -21,11 +21,11 @@ func ShortestReported(ctx workflow.Context, began time.Time) time.Duration {
 
 // AddChild adds an open child, with the status from its last report.
 func (w *OpenWaits) AddChild(ctx workflow.Context, controls *Controls, id string) {
-	if report := controls.Reports[id]; report.Waits(workflow.Now(ctx)) {
+	if report := controls.Reports[id]; report.StillWaits(workflow.Now(ctx)) {
 		w.addReport(report)
 		return
 	}
-	w.Add(interpreter.Running, time.Time{})
+	w.AddWork(interpreter.Running, time.Time{})
 }
 
 // ListenForReports records the reports of children. changed is called after each.
@@ -42,9 +42,9 @@ func (c *Controls) ListenForReports(ctx workflow.Context, changed func(workflow.
 	})
 }
 
-// Report sends the open work of this workflow to the parent workflow if it has changed; waits shorter than shortest
+// ReportWaits sends the open work of this workflow to the parent workflow if it has changed; waits shorter than shortest
 // are not reported.
-func (c *Controls) Report(ctx workflow.Context, waits OpenWaits, shortest time.Duration) {
+func (c *Controls) ReportWaits(ctx workflow.Context, waits OpenWaits, shortest time.Duration) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || ctx.Err() != nil {
 		return
@@ -61,12 +61,12 @@ func (c *Controls) Report(ctx workflow.Context, waits OpenWaits, shortest time.D
 		return
 	}
 	c.dropDebounce()
-	if next.Status == "" && !c.Reported.Waits(now) {
+	if next.Status == "" && !c.Reported.StillWaits(now) {
 		return
 	}
 	next.From = workflow.GetInfo(ctx).WorkflowExecution.ID
 	c.Reported = next
-	gate.Signal(ctx, parent.ID, protocol.WaitsSignal, next)
+	gate.SignalWorkflow(ctx, parent.ID, protocol.WaitsSignal, next)
 }
 
 // debounce is a status without a known end, which is reported only if it lasts for a while.

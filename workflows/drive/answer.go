@@ -41,7 +41,7 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 
 // awaitAnswer waits until the attempt is answered, its time is over, or Stirred is set.
 func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
-	wait := awaited.Wait(d.Call.View().Reported)
+	wait := awaited.DescribeWait(d.Call.View().Reported)
 	d.Waiting(d.Call, &wait, time.Time{})
 	over := func() bool { // progress that arrived at the same time extends the deadline
 		until := awaited.Until
@@ -71,7 +71,7 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
 		if answer := d.Call.View().Answer; answer != nil {
 			mark.By = answer.By
 		}
-		_, mark.Option = d.Call.View().Approval()
+		_, mark.Option = d.Call.View().PendingApproval()
 		failure := d.Call.ApplyAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.Call, awaited.Since, failure)
 		mark.Error = failure.ShrunkError()
@@ -82,7 +82,7 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
 
 // answerMark returns the history marker of the current attempt.
 func (d *Driver) answerMark() protocol.AnswerMark {
-	return protocol.AnswerMark{AnswerTo: d.Call.View().Address(), Page: d.Call.View().Page}
+	return protocol.AnswerMark{AnswerTo: d.Call.View().AttemptAddress(), Page: d.Call.View().Page}
 }
 
 // answerTimer is the timer of an attempt that awaits an answer. Progress extends the deadline without a new timer:
@@ -136,7 +136,7 @@ func (d *Driver) notifyCancel(ctx workflow.Context) {
 		return
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
-	to := gate.ToTool(input.Activity(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
+	to := gate.ToTool(input.ActivityName(), cancelTime+timeoutSlack, attemptSummary(input)+", cancelled")
 	result, err := gate.Send[interpreter.ToolResult](disconnected, to, input, "the cancel of step "+input.Step)
 	if err != nil {
 		gate.Logger(ctx).Warn("the other system could not be notified of the cancellation", "step", input.Step, "error", protocol.AttemptError(err).Message)
@@ -156,7 +156,7 @@ const (
 func (d *Driver) settleKept(ctx workflow.Context) {
 	to := gate.ToTool(interpreter.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
 	to.Tries = mostSettling
-	_, err := gate.Send[struct{}](ctx, to, d.Call.View().Address().MailboxIDs(control.ControlsOf(ctx).Run), "the address of an attempt")
+	_, err := gate.Send[struct{}](ctx, to, d.Call.View().AttemptAddress().MailboxIDs(control.ControlsOf(ctx).Run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {
 		gate.Logger(ctx).Warn("it is unknown whether answers were kept; the attempt is over", "step", d.Call.Config().Step.Name, "error", err)
 	}

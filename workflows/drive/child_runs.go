@@ -25,14 +25,14 @@ func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpr
 	if d.Host == nil {
 		return protocol.FailedOutcome(interpreter.ClassFinal, "step %s: a sink cannot run a playbook", in.Step)
 	}
-	task := control.ControlsOf(ctx).Task(d.Host.Task)
+	task := control.ControlsOf(ctx).WithControls(d.Host.Task)
 	nesting := cmp.Or(task.Nesting, &call.Nesting{})
 	if nesting.Depth >= playbook.MaxNesting {
 		outcome := protocol.FailedOutcome(interpreter.ClassFinal, "step %s: playbooks may call each other %d levels deep, and this one is at that level", in.Step, playbook.MaxNesting)
 		outcome.Err.Final = true
 		return outcome
 	}
-	callee, failure := d.Call.Config().Callee(in, nesting.Files)
+	callee, failure := d.Call.Config().FindCallee(in, nesting.Files)
 	if failure != nil {
 		return interpreter.Outcome{Err: failure}
 	}
@@ -66,7 +66,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 	late, limit := false, in.Timeout()
 	if limit > 0 {
 		mark := interpreter.TimerMark{Call: in.Step, Index: in.Index, Limits: in.Attempt}
-		gate.AfterWait(scope, limit, mark.Summary("timeout of "+attemptSummary(in)), func(ctx workflow.Context) {
+		gate.AfterWait(scope, limit, mark.MarkSummary("timeout of "+attemptSummary(in)), func(ctx workflow.Context) {
 			late = true
 			cancel()
 			ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -159,7 +159,7 @@ func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step stri
 		return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
 	default:
 		controls := control.ControlsOf(ctx)
-		start := interpreter.RunStart{Admission: controls.Admission(tree, 1), Attempt: controls.HoldFor(step)}
+		start := interpreter.RunStart{Admission: controls.AdmissionRequest(tree, 1), Attempt: controls.HoldFor(step)}
 		if admitted, err = RequestAdmission(ctx, start, step); err == nil && ctx.Err() == nil && admitted.Count == 0 {
 			return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
 		}
@@ -182,7 +182,7 @@ func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step stri
 // false, after ctx has been cancelled too. Runs that do not respond cause no delay.
 func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.AdmissionAnswer {
 	controls := control.ControlsOf(ctx)
-	start := interpreter.RunStart{Admission: controls.Admission(tree, 0), Attempt: controls.HoldFor(step)}
+	start := interpreter.RunStart{Admission: controls.AdmissionRequest(tree, 0), Attempt: controls.HoldFor(step)}
 	to := gate.ToLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
 	answer, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start now")
 	if answer.Closed {

@@ -31,7 +31,7 @@ func ReachState(
 	if failure.IsFinal() {
 		return output, err
 	}
-	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage(), Cause: source.Cut(failure.Cause, protocol.MaxText)})
+	shown(&interpreter.Wait{Reason: interpreter.ReasonKeeper, Summary: failure.ShortMessage(), Cause: source.CutText(failure.Cause, protocol.MaxText)})
 	defer shown(nil)
 	for {
 		trying, end := workflow.WithCancel(ctx)

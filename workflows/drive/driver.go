@@ -62,7 +62,7 @@ func Drive(ctx workflow.Context, call *call.Call, waiting WaitRecorder, slot *co
 // to continue from.
 func (d *Driver) Run(ctx workflow.Context) (snapshot *call.Snapshot) {
 	ended := d.Call.Finished() // and counted
-	if !ended && d.awaited == nil && d.Call.View().Traits().Awaits {
+	if !ended && d.awaited == nil && d.Call.View().ToolTraits().Awaits {
 		d.awaited = &control.AwaitedCall{Call: d.Call}
 		d.closeAwaited = control.ControlsOf(ctx).AwaitAnswer(d.awaited)
 	}
@@ -92,7 +92,7 @@ func (d *Driver) advanceCall(ctx workflow.Context) *call.Snapshot {
 	if d.Host != nil && d.Call.View().Recalls && !d.Call.Finished() {
 		d.Host.recallLedgers(ctx, d.Call)
 	}
-	d.apart = d.Host != nil && d.Call.View().Detachable()
+	d.apart = d.Host != nil && d.Call.View().CanDetachPages()
 	for !d.Call.Finished() {
 		if ctx.Err() != nil {
 			if d.Call.View().Awaited != nil {
@@ -243,7 +243,7 @@ func (d *Driver) awaitTime(ctx workflow.Context, wait interpreter.Wait) {
 func (d *Driver) awaitResume(ctx workflow.Context, hold interpreter.Hold) {
 	defer d.endRest()
 	d.markHold(ctx, hold)
-	wait := hold.Wait(d.Call.View().Failure)
+	wait := hold.DescribeWait(d.Call.View().Failure)
 	settlement, err := d.parkCall(ctx, &wait, time.Time{}, true, func() (*protocol.ItemSettlement, error) {
 		return control.ControlsOf(ctx).AwaitRelease(ctx, d.Call, hold)
 	})
@@ -309,7 +309,7 @@ func logFailed(ctx workflow.Context, call *call.Call) {
 	if failed == nil {
 		return
 	}
-	meter.FailedAttempt(gate.MetricsOf(ctx), call.View().Facts(), failed)
+	meter.FailedAttempt(gate.MetricsOf(ctx), call.View().TelemetryFacts(), failed)
 	if failed.Ended {
 		gate.Logger(ctx).Warn(failed.Message(), failed.Fields()...)
 	} else {

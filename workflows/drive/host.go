@@ -39,7 +39,7 @@ func runTool(ctx workflow.Context, input interpreter.ToolInput) interpreter.Outc
 	controls := control.ControlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.Run, controls.Version
 	input.Parents = (&call.Nesting{Parents: controls.Parents}).BriefParents()
-	to := gate.ToTool(input.Activity(), limit, attemptSummary(input))
+	to := gate.ToTool(input.ActivityName(), limit, attemptSummary(input))
 	result, err := gate.Send[interpreter.ToolResult](ctx, to, input, "the request of step "+input.Step)
 	switch {
 	case err == nil:
@@ -100,7 +100,7 @@ func HostCalls(
 	}
 	controls := control.ControlsOf(ctx)
 	input.ControlID, input.ControlVersion = controls.Run, controls.Version
-	input.Task = controls.Task(input.Task)
+	input.Task = controls.WithControls(input.Task)
 	to := gate.ToHost(call.DriveActivity, maxDriveTime, summary)
 	output, err := gate.Send[call.DriveOutput](ctx, to, hostInput{input}, "the input of "+summary)
 	if err != nil || len(output.Calls) != len(calls) {
@@ -117,7 +117,7 @@ func HostCalls(
 
 // LoadStep compiles a task's playbook and returns it with the task's step.
 func LoadStep(task protocol.Task) (*playbook.Playbook, *playbook.Step, error) {
-	book, step, err := task.Load()
+	book, step, err := task.LoadStep()
 	if err != nil {
 		return nil, nil, gate.InvalidError(err)
 	}

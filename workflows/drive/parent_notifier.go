@@ -31,24 +31,24 @@ type ParentNotifier struct {
 	signalled []string
 }
 
-// Signal sends news to the parent workflow, if the playbook has notices of the event.
-func (n *ParentNotifier) Signal(ctx workflow.Context, news call.News) {
+// NotifyParent sends news to the parent workflow, if the playbook has notices of the event.
+func (n *ParentNotifier) NotifyParent(ctx workflow.Context, news call.News) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
-	if parent == nil || !n.Book.Notifies(news.Event) || n.Once && slices.Contains(n.signalled, news.Event) {
+	if parent == nil || !n.Book.HasNotice(news.Event) || n.Once && slices.Contains(n.signalled, news.Event) {
 		return
 	}
 	n.signalled = append(n.signalled, news.Event)
-	gate.Signal(ctx, parent.ID, protocol.NewsSignal, news)
+	gate.SignalWorkflow(ctx, parent.ID, protocol.NewsSignal, news)
 }
 
 // HasNewsOfChildren reports whether the playbook has notices of events in children of a run.
 func HasNewsOfChildren(book *playbook.Playbook) bool {
-	return book.Notifies(playbook.EventPaused) || book.Notifies(playbook.EventExhausted)
+	return book.HasNotice(playbook.EventPaused) || book.HasNotice(playbook.EventExhausted)
 }
 
-// Listen passes the news of this workflow's children on to its parent.
-func (n *ParentNotifier) Listen(ctx workflow.Context) {
+// ForwardNews passes the news of this workflow's children on to its parent.
+func (n *ParentNotifier) ForwardNews(ctx workflow.Context) {
 	if HasNewsOfChildren(n.Book) {
-		gate.OnSignal(ctx, protocol.NewsSignal, n.Signal)
+		gate.OnSignal(ctx, protocol.NewsSignal, n.NotifyParent)
 	}
 }

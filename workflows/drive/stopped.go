@@ -17,7 +17,7 @@ import (
 // sent before.
 func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, by string) (warning string) {
 	name := gate.WithIndex(task.Step, machine.Config().Index)
-	question := call.StoppedInput{By: by, Key: task.Run.Identity(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}
+	question := call.StoppedInput{By: by, Key: task.Run.KeyPrefix(), Step: task.Step, Visit: task.Visit, Index: machine.Config().Index}
 	stopped, err := gate.Send[call.StoppedCall](ctx, ToRecall(interpreter.StoppedActivity, name+": how far an earlier run has come"),
 		question, "the name of an earlier run")
 	switch {
@@ -31,7 +31,7 @@ func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, 
 		return ""
 	}
 	if task.CanContinue(machine, stopped) {
-		machine.Continue(stopped)
+		machine.ContinueFrom(stopped)
 		return ""
 	}
 	if stopped.State.CanStartAnew() {
@@ -48,7 +48,7 @@ func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 	}
 	name := gate.WithIndex(c.Task.Step, c.Snapshot.Index)
 	HostCalls(ctx, call.DriveInput{
-		Task: c.Task, Calls: []call.Snapshot{c.Snapshot}, Width: 1, Pages: machine.View().Detachable(), Recall: true,
+		Task: c.Task, Calls: []call.Snapshot{c.Snapshot}, Width: 1, Pages: machine.View().CanDetachPages(), Recall: true,
 	}, []*call.Call{machine}, name+": what an earlier run has written")
 	if machine.View().Recalls && ctx.Err() == nil {
 		machine.Abandon(*protocol.NotContinuedError("step " + name + ": an earlier run was stopped during its call, and its sinks do not know what was written"),

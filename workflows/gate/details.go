@@ -66,9 +66,9 @@ func RenderTime(at time.Time) string {
 // RenderReason returns the last column of a row: what the iteration waits for, else its last error, shortened.
 func RenderReason(waiting string, failure *interpreter.ErrorObject) string {
 	if waiting != "" {
-		return source.Code(waiting, protocol.MaxText)
+		return source.MarkdownCode(waiting, protocol.MaxText)
 	}
-	return source.Code(failure.ShortText(), protocol.MaxText)
+	return source.MarkdownCode(failure.ShortText(), protocol.MaxText)
 }
 
 // QuestionText describes an attempt that awaits an answer: its question, and the command to answer it. It returns
@@ -77,14 +77,14 @@ func QuestionText(id, step string, index *int, awaiting *interpreter.AwaitedDeta
 	if awaiting == nil {
 		return ""
 	}
-	text := "\n" + source.Code(WithIndex(step, index), protocol.MaxText) + " awaits an answer"
+	text := "\n" + source.MarkdownCode(WithIndex(step, index), protocol.MaxText) + " awaits an answer"
 	if question := awaiting.Question(); question != "" {
-		text += ": " + source.Code(question, protocol.MaxText)
+		text += ": " + source.MarkdownCode(question, protocol.MaxText)
 	}
 	if awaiting.Approval != nil {
-		text += "; the options are " + source.Code(strings.Join(awaiting.Approval.Options, ", "), protocol.MaxText)
+		text += "; the options are " + source.MarkdownCode(strings.Join(awaiting.Approval.Options, ", "), protocol.MaxText)
 	}
-	return text + ". To answer: " + source.Code(AnswerCommand(id, step, index, awaiting), protocol.MaxWorkflowID+2*protocol.MaxText) + "\n"
+	return text + ". To answer: " + source.MarkdownCode(AnswerCommand(id, step, index, awaiting), protocol.MaxWorkflowID+2*protocol.MaxText) + "\n"
 }
 
 // AnswerCommand returns the command with which a person answers an attempt.

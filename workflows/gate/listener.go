@@ -33,8 +33,8 @@ func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Co
 	})
 }
 
-// Arrived iterates over the signals that have arrived on a channel, without waiting for more.
-func Arrived[In any](signals workflow.ReceiveChannel) iter.Seq[In] {
+// ArrivedSignals iterates over the signals that have arrived on a channel, without waiting for more.
+func ArrivedSignals[In any](signals workflow.ReceiveChannel) iter.Seq[In] {
 	return func(yield func(In) bool) {
 		for {
 			var message In

@@ -25,9 +25,9 @@ func (of Metrics) Observe(m *meter.Metric, took time.Duration, values ...string)
 	workflow.GetMetricsHandler(of.ctx).WithTags(metricTags(m, values)).Timer(m.Name).Record(took)
 }
 
-// Mark sets a gauge to a time, in seconds since 1970, so that a dashboard can show how long ago
+// MarkTime sets a gauge to a time, in seconds since 1970, so that a dashboard can show how long ago
 // it was.
-func (of Metrics) Mark(m *meter.Metric, at time.Time, values ...string) {
+func (of Metrics) MarkTime(m *meter.Metric, at time.Time, values ...string) {
 	seconds := float64(at.Unix()) + float64(at.Nanosecond())/float64(time.Second)
 	workflow.GetMetricsHandler(of.ctx).WithTags(metricTags(m, values)).Gauge(m.Name).Update(seconds)
 }
@@ -52,8 +52,8 @@ func WithSpans(ctx workflow.Context, spans SpanRecorder) workflow.Context {
 	return workflow.WithValue(ctx, spansKey{}, spans)
 }
 
-// Emit passes a span to the context's recorder, if it has one.
-func Emit(ctx workflow.Context, span meter.Span) {
+// EmitSpan passes a span to the context's recorder, if it has one.
+func EmitSpan(ctx workflow.Context, span meter.Span) {
 	if spans, ok := ctx.Value(spansKey{}).(SpanRecorder); ok {
 		spans.Ended(ctx, span)
 	}
@@ -61,14 +61,14 @@ func Emit(ctx workflow.Context, span meter.Span) {
 
 type seriesKey struct{}
 
-// WithSeries adds the recorder for Series to the context.
+// WithSeries adds the recorder for SeriesRecorder to the context.
 func WithSeries(ctx workflow.Context, to meter.Recorder) workflow.Context {
 	return workflow.WithValue(ctx, seriesKey{}, to)
 }
 
-// Series returns the recorder with which series are created with the value 0, even in a replay: each worker exports
+// SeriesRecorder returns the recorder with which series are created with the value 0, even in a replay: each worker exports
 // the series that it has seen. Without WithSeries it does nothing.
-func Series(ctx workflow.Context) meter.Recorder {
+func SeriesRecorder(ctx workflow.Context) meter.Recorder {
 	if to, ok := ctx.Value(seriesKey{}).(meter.Recorder); ok {
 		return to
 	}

@@ -14,8 +14,8 @@ import (
 type Rehearsal interface {
 	// Observer returns the observer of the calls of the workflow with this ID.
 	Observer(workflowID string) call.Observer
-	// Followed is called when a branch continues after a step.
-	Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival)
+	// RecordRoute is called when a branch continues after a step.
+	RecordRoute(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival)
 	// StepBegan and StepEnded are called for each visit of a step, IterationEnded for each
 	// iteration.
 	StepBegan(book *playbook.Playbook, record protocol.StepRecord)

@@ -74,9 +74,9 @@ func ToDetached(name, id, summary string) Recipient {
 	return Recipient{kind: isDetached, name: name, ID: id, summary: summary}
 }
 
-// Signal sends a signal to a workflow. Callers do not wait for its delivery: a workflow that has ended need not be
+// SignalWorkflow sends a signal to a workflow. Callers do not wait for its delivery: a workflow that has ended need not be
 // signalled.
-func Signal(ctx workflow.Context, id, name string, message any) workflow.Future {
+func SignalWorkflow(ctx workflow.Context, id, name string, message any) workflow.Future {
 	return workflow.SignalExternalWorkflow(ctx, id, "", name, message)
 }
 
@@ -93,7 +93,7 @@ func Send[Out any](ctx workflow.Context, to Recipient, input any, what string) (
 	if err != nil {
 		return out, err
 	}
-	return Receive[Out](ctx, sent)
+	return ReceiveResult[Out](ctx, sent)
 }
 
 // Handle is an activity or child that was started and whose result was not received yet.
@@ -109,7 +109,7 @@ type Handle struct {
 // HasStarted reports whether the server has started the child or has rejected its start.
 func (s *Handle) HasStarted() bool { return s.started.IsReady() }
 
-// HasResult reports whether Receive returns at once.
+// HasResult reports whether ReceiveResult returns at once.
 func (s *Handle) HasResult() bool { return s.result.IsReady() }
 
 // Start starts an activity or a child, once the workflow task has room for the input. Errors are those of Send
@@ -157,8 +157,8 @@ func Start(ctx workflow.Context, to Recipient, input any, what string) (*Handle,
 	return s, nil
 }
 
-// Receive waits for the result of a handle. Errors are those of Send about input that was sent.
-func Receive[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
+// ReceiveResult waits for the result of a handle. Errors are those of Send about input that was sent.
+func ReceiveResult[Out any](ctx workflow.Context, s *Handle) (out Out, err error) {
 	err = s.result.Get(ctx, &out)
 	if err != nil && s.to.reports && protocol.DecodeDetails(err, &out) {
 		err = nil

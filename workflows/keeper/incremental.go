@@ -106,9 +106,9 @@ func (k *states) renderStates(ctx workflow.Context) {
 	for _, state := range k.States(incremental.NameRange{Most: shownStates}) {
 		run := ""
 		if state.Run != "" {
-			run = gate.LinkTo(ctx, source.Code(state.Run, protocol.MaxText), state.Run)
+			run = gate.LinkTo(ctx, source.MarkdownCode(state.Run, protocol.MaxText), state.Run)
 		}
-		table.Row(source.Code(state.Name, protocol.MaxText), source.Code(state.Watermark.Text(), protocol.MaxText), gate.RenderTime(state.MovedAt), run)
+		table.Row(source.MarkdownCode(state.Name, protocol.MaxText), source.MarkdownCode(state.Watermark.Text(), protocol.MaxText), gate.RenderTime(state.MovedAt), run)
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d states of %d\n\n%s", k.Len(), incremental.MaxStates, table))
 }

@@ -28,7 +28,7 @@ func LoginWorkflow(ctx workflow.Context, stored login.StoredLogin) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k := &storedLogin{StoredLogin: stored}
-	k.endless = newEndless(k.render)
+	k.endless = newEndless(k.renderDetails)
 	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
 			workflow.UpdateHandlerOptions{Validator: login.TokenRequest.Check}),
 		workflow.SetUpdateHandlerWithOptions(ctx, login.SpooledUpdate,
 			func(ctx workflow.Context, outcome login.ExchangeOutcome) error {
-				if k.Accept(outcome, workflow.Now(ctx)) {
+				if k.AcceptTokens(outcome, workflow.Now(ctx)) {
 					k.changed = true
 					gate.Logger(ctx).Info("an exchange whose worker was lost was reported from a spool", "connection", k.Connection, "generation", outcome.Number)
 				}
@@ -79,12 +79,12 @@ func (k *storedLogin) serveQueries(ctx workflow.Context) error {
 // giveToken answers a worker's request once there is a token, or an error that rules one out.
 func (k *storedLogin) giveToken(ctx workflow.Context, request login.TokenRequest) (answer login.TokenAnswer, err error) {
 	k.Connection, k.asked = request.Connection, true
-	if k.Adopt(request.Seed, workflow.Now(ctx)) {
+	if k.AdoptSeed(request.Seed, workflow.Now(ctx)) {
 		k.changed = true
 	}
 	k.waiting = append(k.waiting, request)
 	err = workflow.Await(ctx, func() (answered bool) {
-		answer, answered = k.Answer(request, workflow.Now(ctx))
+		answer, answered = k.AnswerRequest(request, workflow.Now(ctx))
 		return answered
 	})
 	at := slices.Index(k.waiting, request)
@@ -130,7 +130,7 @@ func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) 
 // isWanted reports whether a request waits for an exchange.
 func (k *storedLogin) isWanted(ctx workflow.Context) bool {
 	return slices.ContainsFunc(k.waiting, func(request login.TokenRequest) bool {
-		_, answered := k.Answer(request, workflow.Now(ctx))
+		_, answered := k.AnswerRequest(request, workflow.Now(ctx))
 		return !answered
 	})
 }
@@ -176,7 +176,7 @@ func (k *storedLogin) runExchange(ctx workflow.Context) {
 		return // meanwhile it was reported from a spool, or a new login was made
 	}
 	required := k.Required
-	k.End(outcome, err != nil, workflow.Now(ctx))
+	k.EndExchange(outcome, err != nil, workflow.Now(ctx))
 	metrics := gate.MetricsOf(ctx)
 	metrics.Add(meter.LoginExchanges, 1, k.Connection, string(outcome.End))
 	if k.Required != "" && required == "" {
@@ -202,8 +202,8 @@ func (k *storedLogin) continueAsNew(ctx workflow.Context) (failure *interpreter.
 	return gate.ContinueAsNew(ctx, login.WorkflowName, k.StoredLogin, "the tokens of a login")
 }
 
-// render writes the login's status into the details, without secrets.
-func (k *storedLogin) render(ctx workflow.Context) {
+// renderDetails writes the login's status into the details, without secrets.
+func (k *storedLogin) renderDetails(ctx workflow.Context) {
 	table, status := gate.NewMarkdownTable("what", ""), k.Status()
 	for _, row := range [][2]string{
 		{"login by", status.By},
@@ -215,8 +215,8 @@ func (k *storedLogin) render(ctx workflow.Context) {
 		{"last failure", status.Failure},
 	} {
 		if row[1] != "" {
-			table.Row(row[0], source.Code(row[1], protocol.MaxText))
+			table.Row(row[0], source.MarkdownCode(row[1], protocol.MaxText))
 		}
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Login of the connection %s, generation %d\n\n%s", source.Code(k.Connection, protocol.MaxText), status.Generation, table))
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("Login of the connection %s, generation %d\n\n%s", source.MarkdownCode(k.Connection, protocol.MaxText), status.Generation, table))
 }

@@ -32,7 +32,7 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	if box.Progress != nil {
 		m.deliverAnswer(ctx, *box.Progress)
 	}
-	for kept := range gate.Arrived[interpreter.MailboxAnswer](workflow.GetSignalChannel(ctx, interpreter.MailboxSignal)) {
+	for kept := range gate.ArrivedSignals[interpreter.MailboxAnswer](workflow.GetSignalChannel(ctx, interpreter.MailboxSignal)) {
 		m.deliverAnswer(ctx, kept)
 	}
 	return &m.result, nil

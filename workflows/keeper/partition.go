@@ -27,7 +27,7 @@ func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 		workflow.SetUpdateHandlerWithOptions(ctx, partition.NoteUpdate,
 			func(_ workflow.Context, note partition.Note) error {
 				k.changed = true
-				if err := k.Note(note); err != nil {
+				if err := k.ApplyNote(note); err != nil {
 					return temporal.NewNonRetryableApplicationError(err.Error(), protocol.PartitionRefused, nil)
 				}
 				return nil
@@ -36,7 +36,7 @@ func PartitionsWorkflow(ctx workflow.Context, snapshot []byte) error {
 		workflow.SetUpdateHandlerWithOptions(ctx, partition.ClaimUpdate,
 			func(_ workflow.Context, request partition.ClaimRequest) ([]partition.BackfillClaim, error) {
 				k.changed = true
-				return k.Claim(request), nil
+				return k.RecordClaim(request), nil
 			},
 			workflow.UpdateHandlerOptions{Validator: func(request partition.ClaimRequest) error { return request.Check() }}),
 		workflow.SetQueryHandler(ctx, partition.SnapshotQuery, k.Snapshot),

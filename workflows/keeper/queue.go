@@ -79,7 +79,7 @@ const (
 
 // drainRequests applies the requests that have arrived, and removes runs that have ended.
 func (k *queueKeeper) drainRequests(ctx workflow.Context) {
-	for request := range gate.Arrived[queue.Request](k.requests) {
+	for request := range gate.ArrivedSignals[queue.Request](k.requests) {
 		if err := request.Check(); err != nil {
 			gate.Logger(ctx).Warn("ignored a request that no run has made", "error", err)
 			continue
@@ -92,7 +92,7 @@ func (k *queueKeeper) drainRequests(ctx workflow.Context) {
 		k.gone = nil
 	}
 	if k.isCircle() {
-		k.queue.Refuse(workflow.Now(ctx), k.victim)
+		k.queue.RefuseVictim(workflow.Now(ctx), k.victim)
 		k.victim = queue.Victim{}
 	}
 }
@@ -119,7 +119,7 @@ func (k *queueKeeper) mayDeliver() bool {
 
 // deliverDecision signals a decision to a run. If that fails, the run has ended.
 func (k *queueKeeper) deliverDecision(ctx workflow.Context, message queue.Message) {
-	if err := gate.Signal(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
+	if err := gate.SignalWorkflow(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
 	}
@@ -128,7 +128,7 @@ func (k *queueKeeper) deliverDecision(ctx workflow.Context, message queue.Messag
 	}
 	cancel := queue.Cancel{Member: message.To, Reason: fmt.Sprintf(
 		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.queue.Name.Key)}
-	to := gate.ToTool(queue.CancelActivity, gate.QueueTimeout, "cancels "+source.Cut(message.To.WorkflowID, protocol.MaxText))
+	to := gate.ToTool(queue.CancelActivity, gate.QueueTimeout, "cancels "+source.CutText(message.To.WorkflowID, protocol.MaxText))
 	if _, err := gate.Send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		gate.Logger(ctx).Warn("cannot cancel the run that should be replaced", "workflow_id", message.To.WorkflowID, "error", err)
 	}
@@ -237,7 +237,7 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		to := gate.ToTool(queue.DeadlockActivity, gate.QueueTimeout, "checks whether runs wait for each other")
 		to.Tries = 1 // the next check follows soon
-		victim, err := gate.Send[queue.Victim](ctx, to, k.queue.Name.ID(), "the name of concurrency")
+		victim, err := gate.Send[queue.Victim](ctx, to, k.queue.Name.WorkflowID(), "the name of concurrency")
 		if k.checkingCircles = false; err != nil {
 			gate.Logger(ctx).Warn("cannot check whether runs wait for each other", "error", err)
 			return
@@ -262,7 +262,7 @@ const shownInDetails = 20
 func (k *queueKeeper) describeQueue(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("run", "state", "since")
 	row := func(member queue.Entry, state string) {
-		table.Row(gate.LinkTo(ctx, source.Code(member.WorkflowID, protocol.MaxText), member.WorkflowID), state, gate.RenderTime(member.Since))
+		table.Row(gate.LinkTo(ctx, source.MarkdownCode(member.WorkflowID, protocol.MaxText), member.WorkflowID), state, gate.RenderTime(member.Since))
 	}
 	for _, holder := range k.queue.Holders[:min(len(k.queue.Holders), shownInDetails)] {
 		state := "**has a slot**"
@@ -279,5 +279,5 @@ func (k *queueKeeper) describeQueue(ctx workflow.Context) {
 		what = "State"
 	}
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("%s %s, limit %d: %d with a slot, %d queued\n\n%s",
-		what, source.Code(k.queue.Name.Key, protocol.MaxText), k.queue.Limit, len(k.queue.Holders), len(k.queue.Waiting), table))
+		what, source.MarkdownCode(k.queue.Name.Key, protocol.MaxText), k.queue.Limit, len(k.queue.Holders), len(k.queue.Waiting), table))
 }

@@ -82,7 +82,7 @@ func (k *rateLimiter) dueAt() time.Time {
 // when the timer fires, so that leases cost no timers.
 func (k *rateLimiter) actWhenDue(ctx workflow.Context) {
 	for _, away := range k.CallBack(workflow.Now(ctx)) {
-		gate.Signal(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
+		gate.SignalWorkflow(ctx, away.Workflow, ratelimit.TurnSignal, ratelimit.TurnCall{Step: away.Step, Index: away.Index})
 	}
 	timed, stop := workflow.WithCancel(ctx)
 	k.wakes, k.stop = k.dueAt(), stop

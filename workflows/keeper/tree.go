@@ -29,7 +29,7 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 		workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
 			func(ctx workflow.Context, admission interpreter.Admission) (interpreter.AdmissionAnswer, error) {
 				k.requests++
-				admitted := k.census.Admit(admission)
+				admitted := k.census.AdmitRuns(admission)
 				workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", k.census.Admitted, admission.Tree.Most))
 				return admitted, nil
 			},

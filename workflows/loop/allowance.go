@@ -29,7 +29,7 @@ func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
 	}
 	if a := &l.allowance; !a.None && a.Left < n {
 		count := runsToRequest(n, rest) - a.Left
-		admitted, err := drive.RequestAdmission(ctx, interpreter.RunStart{Admission: l.controls.Admission(l.Input.Task.Nesting.Tree, count)}, l.step.Name)
+		admitted, err := drive.RequestAdmission(ctx, interpreter.RunStart{Admission: l.controls.AdmissionRequest(l.Input.Task.Nesting.Tree, count)}, l.step.Name)
 		a.Left += admitted.Count
 		a.None = err == nil && ctx.Err() == nil && admitted.Count < count
 	}
@@ -44,7 +44,7 @@ func (l *Loop) returnAllowance(ctx workflow.Context) {
 	if l.allowance.Left == 0 || ctx.Err() != nil {
 		return
 	}
-	back := l.controls.Admission(l.Input.Task.Nesting.Tree, -l.allowance.Left)
+	back := l.controls.AdmissionRequest(l.Input.Task.Nesting.Tree, -l.allowance.Left)
 	if _, err := drive.RequestAdmission(ctx, interpreter.RunStart{Admission: back}, l.step.Name); err != nil {
 		gate.Logger(ctx).Warn("cannot give runs back that did not start", "error", err)
 	}

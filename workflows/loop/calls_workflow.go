@@ -32,7 +32,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 	if err != nil {
 		return nil, err
 	}
-	meter.ZeroStep(gate.Series(ctx), input.Task.Run.Playbook, book, step)
+	meter.ZeroStep(gate.SeriesRecorder(ctx), input.Task.Run.Playbook, book, step)
 	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
 	running, stop := workflow.WithCancel(ctx)
 	b := newBatch(ctx, book, step, input, stop)
@@ -61,7 +61,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 			break
 		}
 		controls.Answers.Open(ctx)
-		controls.Drain(ctx)
+		controls.ApplyArrived(ctx)
 		failure, next := gate.ContinueAsNew(ctx, protocol.CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
 			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
 		if failure == nil {
@@ -101,7 +101,7 @@ func ResumeCall(
 	if snapshot.Index != nil {
 		name = fmt.Sprintf("%s/%d", name, *snapshot.Index)
 	}
-	call := task.Call(book, step, snapshot, gate.RandomStream(ctx, name)).Watch(gate.CallObserver(ctx))
+	call := task.BuildCall(book, step, snapshot, gate.RandomStream(ctx, name)).Watch(gate.CallObserver(ctx))
 	if call.View().DueWait(workflow.Now(ctx)) != nil {
 		call.WaitedUntil(snapshot.Until, workflow.Now(ctx))
 	}
@@ -207,7 +207,7 @@ func (b *batch) dueCalls(calls []int) []int {
 
 func (b *batch) isDue(i int) bool {
 	view := b.calls[i].View()
-	return !view.Traits().InWorkflow && (!view.Begun || view.SinkDue())
+	return !view.ToolTraits().InWorkflow && (!view.Begun || view.SinkDue())
 }
 
 // shouldHost reports whether one activity should drive the due calls. It is not worth it for a single sink.
@@ -279,7 +279,7 @@ func (b *batch) hostCalls(ctx workflow.Context, due []int, width int) (further b
 // nextInput returns the input with which the remaining calls continue as new.
 func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	next := b.input
-	next.Task = controls.Task(next.Task)
+	next.Task = controls.WithControls(next.Task)
 	next.Calls = make([]call.Snapshot, len(b.remaining))
 	for at, i := range b.remaining {
 		next.Calls[at] = b.input.Calls[i]

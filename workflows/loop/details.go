@@ -24,9 +24,9 @@ func (l *Loop) describeLoop(ctx workflow.Context) {
 	counts.Row(fmt.Sprint(stats.Success), fmt.Sprint(stats.Failed), fmt.Sprint(waiting), fmt.Sprint(active),
 		fmt.Sprint(max(stats.Total-stats.Success-stats.Failed-waiting-active, 0)), gate.RenderTime(rest.next))
 	text := l.controls.RenderHold() + fmt.Sprintf("%s: iterations %d to %d of %s\n\n%s",
-		source.Code(l.step.Name, protocol.MaxText), l.indexAt(0), l.indexAt(stats.Total-1), sizeText(l), counts)
+		source.MarkdownCode(l.step.Name, protocol.MaxText), l.indexAt(0), l.indexAt(stats.Total-1), sizeText(l), counts)
 	if l.source != nil {
-		text += l.source.render()
+		text += l.source.describeSource()
 	}
 	for _, p := range l.shards {
 		text += "\nRunning, and not counted yet: " + gate.LinkTo(ctx, "a shard of the loop", p.id) + "\n"
@@ -44,7 +44,7 @@ func (l *Loop) failureLines(ctx workflow.Context) string {
 	for _, failure := range l.Result.Errors[:min(len(l.Result.Errors), gate.MostRows)] {
 		id := l.childRunning(failure.Index)
 		table.Row(fmt.Sprint(failure.Index), gate.RenderReason("", failure.Error), fmt.Sprint(failure.Attempts),
-			gate.LinkTo(ctx, source.Code(id, protocol.MaxText), id))
+			gate.LinkTo(ctx, source.MarkdownCode(id, protocol.MaxText), id))
 	}
 	if more := l.Result.Stats.Failed - gate.MostRows; more > 0 {
 		table.Row(fmt.Sprintf("and %d more", more), "", "", "")
@@ -89,7 +89,7 @@ func (l *Loop) waitLines(ctx workflow.Context) string {
 		if b.request.Now {
 			why, next = interpreter.WaitsForSlot, time.Time{}
 		}
-		table.Row(which, source.Code(why, protocol.MaxText), gate.RenderTime(next), gate.LinkTo(ctx, source.Code(b.id, protocol.MaxText), b.id))
+		table.Row(which, source.MarkdownCode(why, protocol.MaxText), gate.RenderTime(next), gate.LinkTo(ctx, source.MarkdownCode(b.id, protocol.MaxText), b.id))
 	}
 	if table == nil {
 		return ""
@@ -118,7 +118,7 @@ func (b *batch) describeBatch(ctx workflow.Context) {
 			rows++
 			name, index := strconv.Itoa(record.Index), &record.Index
 			if b.step.Loop == nil {
-				name, index = source.Code(b.step.Name, protocol.MaxText), nil
+				name, index = source.MarkdownCode(b.step.Name, protocol.MaxText), nil
 			}
 			questions += gate.QuestionText(protocol.RunID(b.input.Task), b.step.Name, index, record.Awaits)
 			table.Row(name, "**"+string(record.Status)+"**", strconv.Itoa(record.Attempts),
@@ -128,7 +128,7 @@ func (b *batch) describeBatch(ctx workflow.Context) {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	text := control.ControlsOf(ctx).RenderHold() + source.Code(b.step.Name, protocol.MaxText) + ": " + strings.Join(counts, ", ") + "\n"
+	text := control.ControlsOf(ctx).RenderHold() + source.MarkdownCode(b.step.Name, protocol.MaxText) + ": " + strings.Join(counts, ", ") + "\n"
 	if rows > 0 {
 		text += "\n" + table.String()
 	}

@@ -37,7 +37,7 @@ func (b *batch) waitRecorder(ctx workflow.Context, i int) drive.WaitRecorder {
 		b.describeBatch(ctx)
 		b.reportWaits(ctx)
 		if news, waits := drive.WaitsForPeople(call, wait, b.input.Task.Visit); waits {
-			b.notifier.Signal(ctx, news)
+			b.notifier.NotifyParent(ctx, news)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	if err != nil {
 		return nil, err
 	}
-	meter.ZeroStep(gate.Series(ctx), input.Task.Run.Playbook, book, step)
+	meter.ZeroStep(gate.SeriesRecorder(ctx), input.Task.Run.Playbook, book, step)
 	ctx, controls := control.WithControls(ctx, protocol.RunID(input.Task), input.Control, control.ParentsOf(input.Task))
 	l := newLoop(input, step, controls)
 	l.book = book
@@ -42,7 +42,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	controls.Shared = l.applyShared
 	l.listenForShards(ctx)
 	l.notifier.Book, l.notifier.Once = book, true
-	l.notifier.Listen(ctx)
+	l.notifier.ForwardNews(ctx)
 	controls.ListenForReports(ctx, l.reportWaits)
 	err = errors.Join(
 		workflow.SetQueryHandler(ctx, protocol.ProgressQuery, l.loopProgress),
@@ -295,7 +295,7 @@ func (l *Loop) callInputs(first, end int) []call.Snapshot {
 func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted int) {
 	index := *calls[0].Index
 	input := protocol.CallsInput{
-		Task: l.controls.Task(l.Input.Task), Calls: calls, Control: l.controls.Control,
+		Task: l.controls.WithControls(l.Input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.None && admitted < len(calls),
 		MayRelease: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil,
 	}
@@ -319,7 +319,7 @@ func (l *Loop) awaitChildren(ctx workflow.Context) {
 	for {
 		_ = workflow.Await(disconnected, func() bool { return l.endedBatch() != nil })
 		ended := l.endedBatch()
-		output, err := gate.Receive[protocol.CallsOutput](ctx, ended.sent)
+		output, err := gate.ReceiveResult[protocol.CallsOutput](ctx, ended.sent)
 		l.childEnded(ctx, ended, output, err)
 	}
 }
@@ -368,7 +368,7 @@ func actsOnCalls(calls []call.Snapshot) func(protocol.Steering) bool {
 
 func (l *Loop) addIteration(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if position, found := l.positionOf(iteration.Index); found {
-		l.Result.Add(position, l.elementAt(position), iteration)
+		l.Result.AddIteration(position, l.elementAt(position), iteration)
 		l.countIteration(ctx, iteration)
 		l.signalExhausted(ctx, iteration)
 	}
@@ -392,7 +392,7 @@ func (l *Loop) childSummary(calls []call.Snapshot) string {
 	}
 	const shown = 60
 	return fmt.Sprintf("%s %d/%s: %s", l.step.Name, *calls[0].Index+1, sizeText(l),
-		source.Code(expression.Text(calls[0].Element.Data), shown))
+		source.MarkdownCode(expression.Text(calls[0].Element.Data), shown))
 }
 
 func (l *Loop) loopProgress() (protocol.Progress, error) {
@@ -410,12 +410,12 @@ func (l *Loop) loopProgress() (protocol.Progress, error) {
 // AwaitsAnswers reports whether attempts of a step are answered from outside; false if its tool is given by an
 // expression.
 func AwaitsAnswers(step *playbook.Step) bool {
-	return step.Action.Traits().Awaits
+	return step.Action.ToolTraits().Awaits
 }
 
 // runsPlaybooks reports whether the iterations run playbooks.
 func (l *Loop) runsPlaybooks() bool {
-	return l.book.Resolve(l.step.Action).Traits().Plays
+	return l.book.ResolveAction(l.step.Action).ToolTraits().Plays
 }
 
 // countIteration adds an ended iteration, and its dead letter, to the metrics.
@@ -429,16 +429,16 @@ func (l *Loop) countIteration(ctx workflow.Context, iteration interpreter.Iterat
 		gate.MetricsOf(ctx).Add(meter.DeadLetters, 1, book, step, string(failure.Kind), meter.ClassOf(failure))
 	}
 	gate.MetricsOf(ctx).Add(meter.Iterations, 1, book, step, string(state))
-	gate.Emit(ctx, meter.IterationSpan(book, step, l.Input.Task.Visit, iteration))
+	gate.EmitSpan(ctx, meter.IterationSpan(book, step, l.Input.Task.Visit, iteration))
 }
 
 // signalExhausted signals, before the loop has ended, that a policy has used up its attempts or pages in an
 // iteration.
 func (l *Loop) signalExhausted(ctx workflow.Context, iteration interpreter.IterationResult) {
 	if failure, _ := call.ExhaustedError(iteration.Result, nil); failure != nil {
-		l.notifier.Signal(ctx, call.News{
+		l.notifier.NotifyParent(ctx, call.News{
 			Event: playbook.EventExhausted, At: workflow.Now(ctx), Step: l.step.Name, Visit: l.Input.Task.Visit,
-			Index: &iteration.Index, Status: iteration.Result.Ended(), Attempts: failure.Attempt, Error: failure.ShrunkError(),
+			Index: &iteration.Index, Status: iteration.Result.FinalStatus(), Attempts: failure.Attempt, Error: failure.ShrunkError(),
 		})
 	}
 }
@@ -468,11 +468,11 @@ func (l *Loop) AddTerminated(ctx workflow.Context, id string, failure *interpret
 	}
 	reads := l.Input.Source != nil && !slices.ContainsFunc(l.shards, func(p *openShard) bool { return p.id == id && p.reads == nil })
 	if reads { // its elements are not counted yet
-		l.Result.Grow(len(found.Iterations))
+		l.Result.AddElements(len(found.Iterations))
 	}
 	for _, iteration := range found.Iterations {
 		if position, found := l.positionOf(iteration.Index); found || reads {
-			l.Result.Add(position, l.elementAt(position), iteration)
+			l.Result.AddIteration(position, l.elementAt(position), iteration)
 		}
 	}
 }

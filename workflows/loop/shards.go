@@ -144,7 +144,7 @@ func (l *Loop) openShard(p *openShard) *openShard {
 func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 	index, known := l.indexAt(p.first), l.knownCounts()
 	input := protocol.LoopInput{
-		Task: l.controls.Task(l.Input.Task), Elements: p.elements, Source: p.reads, Chosen: l.Input.Chosen.SliceOf(p.first, p.end),
+		Task: l.controls.WithControls(l.Input.Task), Elements: p.elements, Source: p.reads, Chosen: l.Input.Chosen.SliceOf(p.first, p.end),
 		Shard: &protocol.Shard{
 			First: index, Size: l.Shard.Size, Open: l.Shard.Open, Success: known.Success, Failed: known.Failed,
 			MayLinger: shardsLinger(l), Shared: p.sent,
@@ -163,7 +163,7 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 		p.next = p.end - p.first
 	}
 	if err == nil && p.reads != nil {
-		l.Result.Grow(result.Stats.Total)
+		l.Result.AddElements(result.Stats.Total)
 		result.Next = result.Stats.Total
 	}
 	switch {
@@ -229,7 +229,7 @@ func (l *Loop) shareWindow(ctx workflow.Context) {
 		if used := l.usedWindow(); !p.lingers && used != p.sent {
 			p.sent = used
 			steering := protocol.Steering{Control: l.controls.Control, Shared: &used}
-			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.Signal(ctx, p.id, steering) })
+			workflow.Go(ctx, func(ctx workflow.Context) { l.controls.SignalChild(ctx, p.id, steering) })
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (l *Loop) waitUntil(ctx workflow.Context, until func() bool) {
 		}
 		uses := l.lingeringUse()
 		l.reported = &uses
-		sending = gate.Signal(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal,
+		sending = gate.SignalWorkflow(disconnected, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal,
 			lingeringReport(ctx, l, uses))
 	}
 }

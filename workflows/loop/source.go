@@ -136,7 +136,7 @@ func (s *sourceReader) leaveRest(ctx workflow.Context) {
 	if l.left == nil || l.Input.Shard == nil || l.reported != nil || !l.mayBeginMore(ctx) {
 		return
 	}
-	_ = gate.Signal(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, lingeringReport(ctx, l, l.lingeringUse())).Get(ctx, nil)
+	_ = gate.SignalWorkflow(ctx, workflow.GetInfo(ctx).ParentWorkflowExecution.ID, protocol.LingerSignal, lingeringReport(ctx, l, l.lingeringUse())).Get(ctx, nil)
 }
 
 // newSource returns the reader of the source, whose call begins or continues.
@@ -216,7 +216,7 @@ func (s *sourceReader) addElements() {
 		return
 	}
 	s.buffer = append(s.buffer, lists.Map(elements, expression.Of)...)
-	l.Result.Grow(len(elements))
+	l.Result.AddElements(len(elements))
 	l.Shard.Size = l.Shard.First + l.Result.Stats.Total
 	s.ahead = append(s.ahead, readPages{count: max(1, count), end: l.Result.Stats.Total})
 }
@@ -277,7 +277,7 @@ func (s *sourceReader) waitRecorder(ctx workflow.Context) drive.WaitRecorder {
 		s.loop.describeLoop(ctx)
 		if news, waits := drive.WaitsForPeople(call, wait, s.loop.Input.Task.Visit); waits {
 			news.Step = s.loop.step.Name
-			s.loop.notifier.Signal(ctx, news)
+			s.loop.notifier.NotifyParent(ctx, news)
 		}
 	}
 }
@@ -302,12 +302,12 @@ func (s *sourceReader) waitStatus() *interpreter.CallStatus {
 	return &status
 }
 
-// render describes the source for people.
-func (s *sourceReader) render() string {
+// describeSource describes the source for people.
+func (s *sourceReader) describeSource() string {
 	status := s.call.View().Status(s.wait, s.until)
 	text := fmt.Sprintf("\nThe source: %s, %s read", status.Status, source.Count(status.Pages, "page"))
 	if status.Waiting != "" {
-		text += ", waits for " + source.Code(status.Waiting, protocol.MaxText)
+		text += ", waits for " + source.MarkdownCode(status.Waiting, protocol.MaxText)
 	}
 	return text + "\n"
 }

@@ -17,12 +17,12 @@ func (b *batch) stoppedCall(question protocol.StoppedQuestion) (call.StoppedCall
 		switch {
 		case snapshot.Index != nil && (question.Index == nil || *snapshot.Index != *question.Index):
 		case b.earlier[i] != "":
-			return call.StoppedCall{Key: b.input.Task.Run.Identity(), By: b.earlier[i]}, nil
+			return call.StoppedCall{Key: b.input.Task.Run.KeyPrefix(), By: b.earlier[i]}, nil
 		default:
 			return b.input.Task.StoppedAs(b.calls[i]), nil
 		}
 	}
-	return call.StoppedCall{Key: b.input.Task.Run.Identity()}, nil
+	return call.StoppedCall{Key: b.input.Task.Run.KeyPrefix()}, nil
 }
 
 // resumeStopped continues the iterations that earlier runs had begun.

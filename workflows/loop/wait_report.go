@@ -14,10 +14,10 @@ import (
 // nothing if the parent already knows why: the run is paused, the step awaits answers, or the slot was released.
 func (b *batch) reportWaits(ctx workflow.Context) {
 	waits := b.openWaits(ctx)
-	if waits.Held || AwaitsAnswers(b.step) || b.slot.Releases() && !waits.Reported {
+	if waits.Held || AwaitsAnswers(b.step) || b.slot.MayRelease() && !waits.Reported {
 		waits = control.OpenWaits{}
 	}
-	control.ControlsOf(ctx).Report(ctx, waits, control.ShortestReported(ctx, b.input.Task.StartTime()))
+	control.ControlsOf(ctx).ReportWaits(ctx, waits, control.ShortestReported(ctx, b.input.Task.StartTime()))
 }
 
 // openWaits summarizes the calls that have begun.
@@ -29,13 +29,13 @@ func (b *batch) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 		switch status := call.View().Status(b.waits[i], b.until[i]); status.Status {
 		case interpreter.Pending:
 			if slices.Contains(b.hosted, i) {
-				waits.Add(interpreter.Running, time.Time{})
+				waits.AddWork(interpreter.Running, time.Time{})
 			}
 		case interpreter.Running:
 			waits.AddChild(ctx, control.ControlsOf(ctx), b.children[i])
 		default:
 			waits.Held = waits.Held || status.Status == interpreter.Paused
-			waits.Add(status.Status, status.NextRetryAt)
+			waits.AddWork(status.Status, status.NextRetryAt)
 		}
 	}
 	return waits
@@ -44,7 +44,7 @@ func (b *batch) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 // reportWaits reports to the parent workflow when all iterations that could run are waiting.
 func (l *Loop) reportWaits(ctx workflow.Context) {
 	if !l.controls.IsPaused(l.step.Name) && !AwaitsAnswers(l.step) {
-		l.controls.Report(ctx, l.openWaits(ctx), control.ShortestReported(ctx, l.Input.Task.StartTime()))
+		l.controls.ReportWaits(ctx, l.openWaits(ctx), control.ShortestReported(ctx, l.Input.Task.StartTime()))
 	}
 }
 
@@ -53,7 +53,7 @@ func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 	for _, b := range l.batches {
 		due := b.request.At
 		if parked := !b.holds && !b.request.Now; parked && (due.IsZero() || due.After(workflow.Now(ctx))) {
-			waits.Add(interpreter.RetryPending, due)
+			waits.AddWork(interpreter.RetryPending, due)
 			continue
 		}
 		waits.AddChild(ctx, l.controls, b.id)
@@ -62,10 +62,10 @@ func (l *Loop) openWaits(ctx workflow.Context) (waits control.OpenWaits) {
 		waits.AddChild(ctx, l.controls, p.id)
 	}
 	if status := l.source.waitStatus(); status != nil {
-		waits.Add(status.Status, status.NextRetryAt)
+		waits.AddWork(status.Status, status.NextRetryAt)
 	}
 	if l.startsMore() {
-		waits.Add(interpreter.Running, time.Time{})
+		waits.AddWork(interpreter.Running, time.Time{})
 	}
 	return waits
 }

@@ -95,7 +95,7 @@ func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	b.holds, b.request = true, protocol.SlotRequest{}
 	l.window.used++
 	l.describeLoop(ctx)
-	gate.Signal(ctx, b.id, protocol.ControlSignal, protocol.Steering{
+	gate.SignalWorkflow(ctx, b.id, protocol.ControlSignal, protocol.Steering{
 		Control: l.controls.OfStep(l.step.Name),
 		Slot:    &protocol.SlotGrant{MayRelease: workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil},
 	})

@@ -30,7 +30,7 @@ type AcceptedAnswer struct {
 
 // MatchesAddress reports whether an address refers to the answered attempt, by its key or by its step and index.
 func (a AcceptedAnswer) MatchesAddress(to interpreter.AnswerTo) bool {
-	at := a.Receipt.Address()
+	at := a.Receipt.AttemptAddress()
 	at.Key = a.Key
 	return (to.Step != "" || to.Key != "") && to.Matches(at)
 }

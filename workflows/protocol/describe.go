@@ -15,7 +15,7 @@ const (
 
 // DescribeRun returns which playbook a run, or a part of one, executes. Texts of the playbook's author are escaped.
 func DescribeRun(book *playbook.Playbook) string {
-	return fmt.Sprintf("Playbook %s, hash %s", source.Code(book.Name, MaxText), source.Code(ShortHash(book), MaxText))
+	return fmt.Sprintf("Playbook %s, hash %s", source.MarkdownCode(book.Name, MaxText), source.MarkdownCode(ShortHash(book), MaxText))
 }
 
 // ShortHash returns the first characters of a playbook's hash, which suffice for people to distinguish playbooks.
@@ -26,5 +26,5 @@ func ShortHash(book *playbook.Playbook) string {
 
 // DescribeChild returns which run and step a child workflow belongs to.
 func DescribeChild(book *playbook.Playbook, task Task) string {
-	return fmt.Sprintf("%s, step %s of the run %s", DescribeRun(book), source.Code(task.Step, MaxText), source.Code(RunID(task), MaxText))
+	return fmt.Sprintf("%s, step %s of the run %s", DescribeRun(book), source.MarkdownCode(task.Step, MaxText), source.MarkdownCode(RunID(task), MaxText))
 }

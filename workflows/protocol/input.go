@@ -96,7 +96,7 @@ func (in *Input) RunMissing(missing *partition.Selection) {
 		return
 	}
 	keys := lists.Map(missing.Keys, func(key string) any { return key })
-	in.Workload = expression.Of(expression.Merge(in.Workload.Data, map[string]any{"keys": keys}))
+	in.Workload = expression.Of(expression.MergeMaps(in.Workload.Data, map[string]any{"keys": keys}))
 	if len(keys) > 0 {
 		in.Claim = &missing.Claim
 	}
@@ -113,7 +113,7 @@ func (in Input) InitialAttributes() []temporal.SearchAttributeUpdate {
 	if !in.SearchAttributes {
 		return nil
 	}
-	book, err := interpreter.Load(in.Name, in.Source)
+	book, err := interpreter.LoadPlaybook(in.Name, in.Source)
 	if err != nil {
 		return nil // the validation refuses it
 	}

@@ -93,8 +93,8 @@ type WaitReport struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Waits reports whether, according to the report, the child still waits at now.
-func (w WaitReport) Waits(now time.Time) bool {
+// StillWaits reports whether, according to the report, the child still waits at now.
+func (w WaitReport) StillWaits(now time.Time) bool {
 	return w.Status != "" && w.Status != interpreter.Running && (w.Until.IsZero() || w.Until.After(now))
 }
 

@@ -18,7 +18,7 @@ type UnsentNotice struct {
 	Call   call.Snapshot `json:"call"`
 }
 
-// Notice returns the notice from the playbook, nil if it has none at that place.
-func (u UnsentNotice) Notice(book *playbook.Playbook) *playbook.Sink {
+// FindNotice returns the notice from the playbook, nil if it has none at that place.
+func (u UnsentNotice) FindNotice(book *playbook.Playbook) *playbook.Sink {
 	return lists.First(book.Notices(u.News.Event), func(notice *playbook.Sink) bool { return notice.Place == u.Place })
 }

@@ -180,7 +180,7 @@ func (r *run) continueLoop(
 	for index, element := range input.Elements {
 		if iteration, has := ended[index]; has {
 			iteration.Result.Meta.Rows = nil // the earlier loop has counted them
-			all.Add(index, element.Data, iteration)
+			all.AddIteration(index, element.Data, iteration)
 			continue
 		}
 		rest.Elements = append(rest.Elements, element)
@@ -214,7 +214,7 @@ func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 	}
 	earlier := e.Work.Loops[at].Runs
 	for _, run := range earlier {
-		noted.Add(run)
+		noted.AddRun(run)
 	}
 	e.Work.Loops = slices.Clone(e.Work.Loops)
 	e.Work.Loops[at] = noted
@@ -252,7 +252,7 @@ func (e *earlier) endedBefore(
 func (e *earlier) readEnded(
 	ctx workflow.Context, step *playbook.Step, earlier []string,
 ) (found interpreter.EndedIterations, failure *interpreter.ErrorObject) {
-	question := interpreter.EndedInput{Loops: earlier, Key: e.Run.Identity()}
+	question := interpreter.EndedInput{Loops: earlier, Key: e.Run.KeyPrefix()}
 	found, err := gate.Send[interpreter.EndedIterations](ctx, drive.ToRecall(interpreter.EndedActivity, step.Name+": what earlier runs have done"), question,
 		"the names of earlier loops")
 	if err == nil && len(found.Prints) != len(found.Iterations) {

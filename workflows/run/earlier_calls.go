@@ -47,7 +47,7 @@ func (e *earlier) keptCalls() []interpreter.EarlierCall {
 		}
 		kept := interpreter.EarlierCall{Step: record.Step, Visit: record.Visit, By: record.Call}
 		if call := e.callOf(record); kept.By == "" && call != nil {
-			if state := call.Stopped(); state != nil && !state.CanStartAnew() {
+			if state := call.StoppedState(); state != nil && !state.CanStartAnew() {
 				kept.By = e.id
 			}
 		}
@@ -65,7 +65,7 @@ func (e *earlier) stoppedCall(question protocol.StoppedQuestion) (call.StoppedCa
 		}
 		return e.task(interpreter.Start{Step: e.book.Step(record.Step), Visit: record.Visit}).StoppedAs(call), nil
 	}
-	return call.StoppedCall{Key: e.Run.Identity()}, nil
+	return call.StoppedCall{Key: e.Run.KeyPrefix()}, nil
 }
 
 // earlierLoops returns the workflow IDs of the loops of a visit in the runs that a reprocess replaces, latest

@@ -72,7 +72,7 @@ func (f *frame) isStrict(record *protocol.StepRecord) bool {
 
 // addWarning records a warning of the run, once.
 func (f *frame) addWarning(text string) {
-	f.Warnings = lists.Add(f.Warnings, text)
+	f.Warnings = lists.AddUnique(f.Warnings, text)
 }
 
 // runTree returns the tree that the run belongs to.

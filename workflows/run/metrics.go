@@ -26,7 +26,7 @@ func (f *frame) countStep(ctx workflow.Context, record *protocol.StepRecord) {
 	gate.MetricsOf(ctx).Observe(meter.StepTime, record.EndedAt.Sub(record.StartedAt), f.Run.Playbook, record.Step, string(record.Status))
 	f.countRows(ctx, record)
 	f.logStep(ctx, record)
-	gate.Emit(ctx, meter.Span{
+	gate.EmitSpan(ctx, meter.Span{
 		Kind: meter.SpanStep, Playbook: f.Run.Playbook, Step: record.Step, Visit: record.Visit, Status: record.Status,
 		Attempts: record.Attempts, Pages: record.Pages, Error: record.Error, Started: record.StartedAt, Ended: record.EndedAt,
 	})
@@ -39,7 +39,7 @@ const otherTable = "other"
 // countRows counts what a visit of a step did to data, by the tables that the playbook names.
 func (f *frame) countRows(ctx workflow.Context, record *protocol.StepRecord) {
 	step := f.book.Step(record.Step)
-	if record.Rows == nil || step == nil || step.Action != nil && f.book.Resolve(step.Action).Traits().Plays {
+	if record.Rows == nil || step == nil || step.Action != nil && f.book.ResolveAction(step.Action).ToolTraits().Plays {
 		return
 	}
 	count := func(table, operation string, n int64) {
@@ -69,7 +69,7 @@ func (f *frame) countRows(ctx workflow.Context, record *protocol.StepRecord) {
 // markWatermark sets the metric of a moved watermark, if the watermark is a time.
 func (f *frame) markWatermark(ctx workflow.Context, step string, of incremental.CursorType, watermark incremental.Cursor) {
 	if at, ok := incremental.TimeOf(of, watermark); ok {
-		gate.MetricsOf(ctx).Mark(meter.WatermarkAge, at, f.Run.Playbook, step)
+		gate.MetricsOf(ctx).MarkTime(meter.WatermarkAge, at, f.Run.Playbook, step)
 	}
 }
 
@@ -79,7 +79,7 @@ func (f *frame) countRun(ctx workflow.Context, result *protocol.Result) {
 	gate.MetricsOf(ctx).Add(meter.Runs, 1, f.Run.Playbook, string(result.Status))
 	gate.MetricsOf(ctx).Observe(meter.RunTime, now.Sub(started), f.Run.Playbook, string(result.Status))
 	f.logRun(ctx, result, now.Sub(started))
-	gate.Emit(ctx, meter.Span{
+	gate.EmitSpan(ctx, meter.Span{
 		Kind: meter.SpanRun, Playbook: f.Run.Playbook, Status: result.Status, Error: result.Error, Started: started, Ended: now,
 	})
 }

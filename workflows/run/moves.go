@@ -83,7 +83,7 @@ func (m *moves) recordMoved(ctx workflow.Context, pending protocol.PendingState,
 func undoMoves(ctx workflow.Context, all []incremental.Moves) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, moves := range all {
-		if err := gate.Signal(ctx, incremental.WorkflowID(moves.Group), incremental.UndoSignal, moves.Writes).Get(ctx, nil); err != nil {
+		if err := gate.SignalWorkflow(ctx, incremental.WorkflowID(moves.Group), incremental.UndoSignal, moves.Writes).Get(ctx, nil); err != nil {
 			gate.Logger(ctx).Warn("the states of a run that is cancelled may have moved", "group", moves.Group, "error", err)
 		}
 	}

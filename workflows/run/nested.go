@@ -17,8 +17,8 @@ func (r *run) nestingOf(step *playbook.Step) *call.Nesting {
 	if called := r.input.Called; called != nil {
 		nesting.Depth = called.Depth
 	}
-	action := r.book.Resolve(step.Action)
-	if action.Traits().Plays {
+	action := r.book.ResolveAction(step.Action)
+	if action.ToolTraits().Plays {
 		nesting.Files = interpreter.NeededFiles(r.book, action, r.knownFiles())
 		nesting.Strict = r.input.Strict || r.book.Strict
 		nesting.SearchAttributes, nesting.DeadLetters, nesting.NextRetry = r.input.SearchAttributes, r.input.DeadLetters, r.input.NextRetry

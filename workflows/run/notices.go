@@ -51,7 +51,7 @@ type openNotice struct {
 // notifyStep sends the notices about the end of a visit of a step, after its sinks and before its routes.
 func (n *notices) notifyStep(ctx workflow.Context, done stepEnd) {
 	start, result := done.start, done.result
-	status := result.Ended()
+	status := result.FinalStatus()
 	notices := start.Step.Notices(result.Failed())
 	if len(notices) == 0 || status == interpreter.Cancelled || ctx.Err() != nil {
 		return
@@ -150,7 +150,7 @@ func (n *notices) noticeCall(
 // notifyOnce is notifyAll for events that are sent once per visit of a step.
 func (n *notices) notifyOnce(ctx workflow.Context, news call.News) {
 	key := fmt.Sprintf("%s/%s#%d", news.Event, news.Step, news.Visit)
-	if n.once[key] || !n.book.Notifies(news.Event) {
+	if n.once[key] || !n.book.HasNotice(news.Event) {
 		return
 	}
 	if n.once == nil {
@@ -191,7 +191,7 @@ func (n *notices) unpackOpen(ctx workflow.Context) {
 	for _, one := range unsent {
 		result := protocol.NewCallResult(one.News.Error)
 		scope := interpreter.EndScope(n.newScope(), nil, result)
-		n.sendNotice(ctx, one.Notice(n.book), one, scope, result.Data.Data)
+		n.sendNotice(ctx, one.FindNotice(n.book), one, scope, result.Data.Data)
 	}
 }
 
@@ -221,7 +221,7 @@ func (n *notices) notifyExhausted(ctx workflow.Context, done stepEnd) {
 	if failure, index := call.ExhaustedError(done.result, iterations); failure != nil {
 		n.notifyOnce(ctx, call.News{
 			Event: playbook.EventExhausted, Step: done.start.Step.Name, Visit: done.start.Visit, Index: index,
-			Status: done.result.Ended(), Attempts: failure.Attempt, Error: failure,
+			Status: done.result.FinalStatus(), Attempts: failure.Attempt, Error: failure,
 		})
 	}
 }

@@ -40,7 +40,7 @@ workflow:
 // parts are those of a run that has begun, without a workflow.
 func parts(t *testing.T) *run {
 	t.Helper()
-	book, err := interpreter.Load("test.yaml", threeSteps)
+	book, err := interpreter.LoadPlaybook("test.yaml", threeSteps)
 	require.NoError(t, err)
 	r := newRun(&control.Controls{})
 	r.id, r.book, r.graph, r.cancel = "me", book, interpreter.NewGraph(book), func() {}
@@ -97,7 +97,7 @@ func TestQueues(t *testing.T) {
 	r := parts(t)
 	name := queue.Name{Key: "shop"}
 	require.Nil(t, r.queues.waitsForItself(name))
-	r.controls.Parents = []interpreter.Parent{{Run: "above", Queue: name.ID()}}
+	r.controls.Parents = []interpreter.Parent{{Run: "above", Queue: name.WorkflowID()}}
 	require.ErrorContains(t, r.queues.waitsForItself(name), "above, which started it, holds the concurrency key")
 	require.False(t, r.queues.isSkipped())
 	r.queues.Ticket = &queue.Ticket{State: queue.Skipped}

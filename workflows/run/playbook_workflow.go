@@ -38,7 +38,7 @@ func PlaybookWorkflow(ctx workflow.Context, input protocol.Input) (*protocol.Res
 	}
 	ctx = gate.WithOutbox(ctx, input.State.Limits)
 	r.beginRun(ctx, book, input)
-	meter.ZeroRun(gate.Series(ctx), r.Run.Playbook, book)
+	meter.ZeroRun(gate.SeriesRecorder(ctx), r.Run.Playbook, book)
 	if isNew {
 		r.logBegin(ctx)
 	}
@@ -89,7 +89,7 @@ func enterRun(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, 
 		}
 		input.State = &protocol.RunState{
 			RunFrame: protocol.RunFrame{
-				Limits: answer.Limits, Warnings: answer.Warnings, ValidationWarnings: answer.ValidationWarnings, Files: answer.Recorded(),
+				Limits: answer.Limits, Warnings: answer.Warnings, ValidationWarnings: answer.ValidationWarnings, Files: answer.FileSources(),
 			},
 			RunPath:       protocol.RunPath{Sinks: answer.Sinks},
 			RunPartitions: protocol.RunPartitions{Identity: answer.Identity},
@@ -97,7 +97,7 @@ func enterRun(ctx workflow.Context, input *protocol.Input) (*playbook.Playbook, 
 		input.State.Run.Partition = answer.Partition
 		input.RunMissing(answer.Missing)
 	}
-	book, err := interpreter.Load(input.Name, input.Source)
+	book, err := interpreter.LoadPlaybook(input.Name, input.Source)
 	if err != nil {
 		return nil, gate.InvalidError(err)
 	}
@@ -211,7 +211,7 @@ func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input prot
 	}
 	r.Run.FullRefresh = input.FullRefresh
 	r.Data = interpreter.Data{
-		Workload: expression.Of(expression.Merge(book.Workload, expression.OrEmpty(input.Workload.Data))),
+		Workload: expression.Of(expression.MergeMaps(book.Workload, expression.OrEmpty(input.Workload.Data))),
 		Vars:     expression.Of(map[string]any{}),
 		Steps:    expression.Of(map[string]any{}),
 	}
@@ -293,7 +293,7 @@ func (r *run) executeSteps(ctx, branches workflow.Context) (*protocol.Result, er
 			}
 		}
 		if open && (r.stays || !gate.HistoryIsLong(ctx)) {
-			for _, start := range r.graph.Startable(&r.Routing) {
+			for _, start := range r.graph.StartReady(&r.Routing) {
 				if r.failTooManyVisits(start) {
 					break
 				}
@@ -409,7 +409,7 @@ func (r *run) followRoutes(
 	arrivals, handled, err := interpreter.NextSteps(step, result.Failed(), scope, budget)
 	r.warnOf("step "+step.Name, budget)
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil && err == nil {
-		rehearsal.Followed(r.book, step, arrivals)
+		rehearsal.RecordRoute(r.book, step, arrivals)
 	}
 	return arrivals, handled, err
 }

@@ -69,7 +69,7 @@ func (q *queues) acquireSlot(ctx, branches workflow.Context, renew func(workflow
 			q.failRun(failure)
 			return nil
 		}
-		q.Ticket = &queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
+		q.Ticket = &queue.Ticket{Queue: name.WorkflowID(), Name: name, Since: workflow.GetInfo(ctx).WorkflowStartTime}
 	}
 	q.controls.AwaitAnswers(ctx) // the slot may take a long time
 	for wait := slotRetry; q.Ticket.Waits() && branches.Err() == nil; wait = min(2*wait, mostSlotRetry) {
@@ -92,7 +92,7 @@ func (q *queues) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if q.book.Concurrency.OnConflict == playbook.ConflictSkip {
 		return nil
 	}
-	id, holders := name.ID(), []string{}
+	id, holders := name.WorkflowID(), []string{}
 	for _, parent := range q.controls.Parents {
 		if parent.Queue == id {
 			holders = append(holders, parent.Run)
@@ -214,10 +214,10 @@ func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Member)
 	queued := ticket.Waits()
 	var err error
 	if !queued {
-		err = gate.Signal(ctx, ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
+		err = gate.SignalWorkflow(ctx, ticket.Queue, queue.RequestSignal, request).Get(ctx, nil)
 	}
 	if err != nil || queued {
-		to := gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "leaves the queue of "+source.Cut(ticket.Name.Describe(), protocol.MaxText))
+		to := gate.ToTool(queue.EnterActivity, gate.QueueTimeout, "leaves the queue of "+source.CutText(ticket.Name.Describe(), protocol.MaxText))
 		to.Tries = mostReleases
 		err = sendToQueue(ctx, ticket, to, request)
 	}

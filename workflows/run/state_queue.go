@@ -71,7 +71,7 @@ func (q *queues) acquireState(
 	}
 	name := queue.Name{Key: key, State: true}
 	t := &stateTicket{
-		Ticket: queue.Ticket{Queue: name.ID(), Name: name, Since: workflow.Now(ctx)}, record: record,
+		Ticket: queue.Ticket{Queue: name.WorkflowID(), Name: name, Since: workflow.Now(ctx)}, record: record,
 		visit: protocol.VisitName(start.Step.Name, start.Visit),
 	}
 	q.visits = append(q.visits, t)
@@ -117,7 +117,7 @@ func (q *queues) applyStateDecision(ctx workflow.Context, answer queue.Decision)
 		if answer.State == queue.Granted {
 			member := q.queueMember(ctx)
 			member.Visit = answer.Visit
-			gate.Signal(ctx, answer.Queue, queue.RequestSignal, queue.Request{Member: member, Leave: true})
+			gate.SignalWorkflow(ctx, answer.Queue, queue.RequestSignal, queue.Request{Member: member, Leave: true})
 		}
 		return
 	}

@@ -36,7 +36,7 @@ func (s *status) describeRun(ctx workflow.Context) {
 	}
 	s.publishOpen(ctx, s.controls.Control)
 	workflow.SetCurrentDetails(ctx, s.controls.RenderHold()+s.latenessText()+movingText(s.moving())+ticketText(ctx, s.queues.currentTicket())+table.String()+s.openQuestions()+
-		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.Code(s.id, protocol.MaxWorkflowID), "`")))
+		fmt.Sprintf("\nMore: `starter status %[1]s`, `starter events %[1]s`\n", strings.Trim(source.MarkdownCode(s.id, protocol.MaxWorkflowID), "`")))
 }
 
 // latenessText returns a note that the run takes longer than expected; "" if it does not.
@@ -52,7 +52,7 @@ func movingText(wait *interpreter.Wait) string {
 	if wait == nil {
 		return ""
 	}
-	return fmt.Sprintf("**waits: %s**\n\n", source.Code(wait.Summary, protocol.MaxText))
+	return fmt.Sprintf("**waits: %s**\n\n", source.MarkdownCode(wait.Summary, protocol.MaxText))
 }
 
 // ticketText returns what a run waits for before it has its slot; "" if it does not wait.
@@ -61,7 +61,7 @@ func ticketText(ctx workflow.Context, ticket *queue.Ticket) string {
 		return ""
 	}
 	return fmt.Sprintf("**queued** under the %s, since %s\n\n",
-		gate.LinkTo(ctx, "concurrency key "+source.Code(ticket.Name.Key, protocol.MaxText), ticket.Queue), gate.RenderTime(ticket.Since))
+		gate.LinkTo(ctx, "concurrency key "+source.MarkdownCode(ticket.Name.Key, protocol.MaxText), ticket.Queue), gate.RenderTime(ticket.Since))
 }
 
 // openQuestions renders the questions to people of calls in this workflow, with the commands that answer them.
@@ -77,7 +77,7 @@ func (s *status) openQuestions() string {
 
 // stepCells returns the table cells of a visit of a step; call is nil if its call is not made in this workflow.
 func stepCells(ctx workflow.Context, record protocol.StepRecord, call *call.Call) []string {
-	name, progress := source.Code(record.Step, protocol.MaxText), ""
+	name, progress := source.MarkdownCode(record.Step, protocol.MaxText), ""
 	if record.Visit > 1 {
 		name += fmt.Sprintf(" visit %d", record.Visit)
 	}
@@ -89,7 +89,7 @@ func stepCells(ctx workflow.Context, record protocol.StepRecord, call *call.Call
 		}
 		progress = gate.LinkTo(ctx, text, loop.WorkflowID)
 	case loop != nil:
-		progress = gate.LinkTo(ctx, loop.Stats.Text(),
+		progress = gate.LinkTo(ctx, loop.Stats.ProgressText(),
 			loop.WorkflowID)
 	case record.Call != "" && record.EndedAt.IsZero():
 		progress = gate.LinkTo(ctx, "continues in another workflow", record.Call)

@@ -55,7 +55,7 @@ func (s *status) publishOpen(ctx workflow.Context, requested interpreter.Control
 	}
 	s.watchReports(ctx, waits)
 	if len(s.controls.Parents) > 0 {
-		s.controls.Report(ctx, waits, control.ShortestReported(ctx, s.startedAt()))
+		s.controls.ReportWaits(ctx, waits, control.ShortestReported(ctx, s.startedAt()))
 	}
 }
 
@@ -63,13 +63,13 @@ func (s *status) publishOpen(ctx workflow.Context, requested interpreter.Control
 func (s *status) openWaits(ctx workflow.Context, requested interpreter.Control) (waits control.OpenWaits) {
 	switch {
 	case requested.Paused:
-		waits.Add(interpreter.Paused, time.Time{})
+		waits.AddWork(interpreter.Paused, time.Time{})
 		return waits
 	case s.queues.isQueued():
-		waits.Add(interpreter.Queued, time.Time{})
+		waits.AddWork(interpreter.Queued, time.Time{})
 		return waits
 	case s.moving() != nil:
-		waits.Add(interpreter.RetryPending, time.Time{})
+		waits.AddWork(interpreter.RetryPending, time.Time{})
 		return waits
 	}
 	for _, record := range s.records {
@@ -89,17 +89,17 @@ func (s *status) addVisit(ctx workflow.Context, waits *control.OpenWaits, record
 	}
 	switch due := record.NextRetryAt; {
 	case elsewhere && requested.IsPaused(record.Step):
-		waits.Add(interpreter.Paused, time.Time{})
+		waits.AddWork(interpreter.Paused, time.Time{})
 	case elsewhere && loop.AwaitsAnswers(s.book.Step(record.Step)):
-		waits.Add(interpreter.Awaiting, time.Time{})
+		waits.AddWork(interpreter.Awaiting, time.Time{})
 	case record.Status == interpreter.Running:
 		waits.AddChild(ctx, s.controls, s.childRunning(record))
 	case record.Status != interpreter.RetryPending:
-		waits.Add(record.Status, time.Time{})
+		waits.AddWork(record.Status, time.Time{})
 	case !due.IsZero() && due.Sub(since) < control.MinShownWait:
-		waits.Add(interpreter.Running, time.Time{})
+		waits.AddWork(interpreter.Running, time.Time{})
 	default: // without a time, only people end the wait
-		waits.Add(interpreter.RetryPending, due)
+		waits.AddWork(interpreter.RetryPending, due)
 	}
 }
 
@@ -232,7 +232,7 @@ func (s *status) nextRetry(ctx workflow.Context) temporal.SearchAttributeUpdate 
 		case !record.EndedAt.IsZero():
 		case record.Status == interpreter.RetryPending && record.Call == "":
 			next = interpreter.EarlierTime(next, record.NextRetryAt)
-		case record.Status == interpreter.Running && report.Waits(workflow.Now(ctx)):
+		case record.Status == interpreter.Running && report.StillWaits(workflow.Now(ctx)):
 			next = interpreter.EarlierTime(next, report.Until)
 		}
 	}

@@ -244,7 +244,7 @@ func (s *steering) checkSet(command protocol.CommandInput) error {
 	case command.Tuning.MaxConcurrency != 0 && (step.Loop == nil || step.Loop.Mode != playbook.Parallel):
 		return fmt.Errorf("step %s has no parallel loop, so there is no max_concurrency to set", step.Name)
 	}
-	if s.book.Resolve(step.Action).Traits().Plays && command.Tuning.Rate != nil {
+	if s.book.ResolveAction(step.Action).ToolTraits().Plays && command.Tuning.Rate != nil {
 		return fmt.Errorf("step %s runs another playbook, whose steps have their own limits; set their rate limits in that run", step.Name)
 	}
 	return cmp.Or(command.Tuning.Check(), s.checkAhead(step), s.checkSize(command, protocol.CommandInput.ApplyTuning))
@@ -272,7 +272,7 @@ func (s *steering) changedControl(
 ) (control interpreter.Control, changed bool) {
 	control = s.controls.Control
 	if changed = changes(command, &control); changed {
-		control.Record(interpreter.Said{Reason: command.Reason, By: command.By, At: at})
+		control.RecordSaid(interpreter.Said{Reason: command.Reason, By: command.By, At: at})
 	}
 	return control, changed
 }

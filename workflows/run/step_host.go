@@ -177,7 +177,7 @@ func (r *run) runLoop(
 	if result := r.earlier.earlierResult(record, func(time.Time) string { return print }); result != nil {
 		return *result
 	}
-	if missing := r.checkSinks(ctx, input.Task.Call(r.book, step, call.Snapshot{}, nil).Config(), record); missing != nil {
+	if missing := r.checkSinks(ctx, input.Task.BuildCall(r.book, step, call.Snapshot{}, nil).Config(), record); missing != nil {
 		return *missing
 	}
 	result := r.makeLoop(ctx, start, scope, args, record, input)
@@ -218,7 +218,7 @@ func (r *run) publishStaged(
 	result interpreter.CallResult, record *protocol.StepRecord,
 ) interpreter.CallResult {
 	for _, to := range sinks {
-		if !r.Limits.Stages(r.book, start.Step, to) {
+		if !r.Limits.StagesRows(r.book, start.Step, to) {
 			continue
 		}
 		if result.Failed() || !readAll && r.book.PublishesWhole(start.Step, to) {
@@ -335,7 +335,7 @@ func (r *run) stepSinks(
 			break
 		}
 	}
-	return r.publishStaged(ctx, start, scope, lists.Filter(step.Sinks, func(to *playbook.Sink) bool { return r.book.Stages(step, to) }), readAll, result, record)
+	return r.publishStaged(ctx, start, scope, lists.Filter(step.Sinks, func(to *playbook.Sink) bool { return r.book.StagesRows(step, to) }), readAll, result, record)
 }
 
 // closeRecord completes the record of a step that has ended.

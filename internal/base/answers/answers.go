@@ -32,11 +32,11 @@ var (
 // other would pass it back and forth until its timeout.
 const MostFollowed = 4
 
-// Send sends an answer to a workflow, and follows redirects to other workflows. at is the ID of the last receiver,
+// SendAnswer sends an answer to a workflow, and follows redirects to other workflows. at is the ID of the last receiver,
 // and patience bounds each send. An answer that names its attempt, and is not a progress report, has the same effect
 // however often it is sent, even after the workflow has ended. The error is an *interpreter.AnswerError, ErrNoAnswer
 // or ErrClosed if one of them is the reason.
-func Send(
+func SendAnswer(
 	ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer, patience time.Duration,
 ) (taken interpreter.AnswerReceipt, at string, err error) {
 	for followed := range MostFollowed {
@@ -72,7 +72,7 @@ func sendOnce(
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = connect.SendUpdate(limited, c, client.UpdateWorkflowOptions{
-		UpdateID: ID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
+		UpdateID: UpdateID(answer), WorkflowID: workflowID, UpdateName: interpreter.AnswerUpdate, Args: []any{answer},
 	}, &taken)
 	var refused *temporal.ApplicationError
 	switch {
@@ -97,10 +97,10 @@ func answerError(refusal *temporal.ApplicationError) error {
 	return refused
 }
 
-// ID returns the ID of the update that delivers an answer. Equal answers to the same attempt have equal IDs, so that
+// UpdateID returns the ID of the update that delivers an answer. Equal answers to the same attempt have equal IDs, so that
 // the server recognises a repetition even after the workflow has ended. It is "" if an equal answer may mean
 // something else: for an answer that names no attempt, or a progress report to which its sender gave no ID.
-func ID(answer interpreter.Answer) string {
+func UpdateID(answer interpreter.Answer) string {
 	switch {
 	case answer.Attempt == 0 || answer.Verb == interpreter.AnswerProgress && answer.ID == "":
 		return ""

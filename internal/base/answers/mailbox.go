@@ -36,10 +36,10 @@ func isFull(info *workflowpb.WorkflowExecutionInfo) bool {
 	return info.GetHistoryLength() >= otherEvents+interpreter.MaxMailboxAnswers || info.GetHistorySizeBytes() >= interpreter.MaxMailboxBytes
 }
 
-// Deposit puts an answer into a mailbox until a worker delivers it. Of the progress reports it keeps only the newest.
+// DepositAnswer puts an answer into a mailbox until a worker delivers it. Of the progress reports it keeps only the newest.
 // The error is ErrClosed if the receiving workflow has ended, or ErrFull. Fullness is read before the answer is
 // added: a single sender never exceeds the limit, and concurrent senders exceed it by at most one answer each.
-func Deposit(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) error {
+func DepositAnswer(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
 	case connect.NotFound(err):

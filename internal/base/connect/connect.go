@@ -48,9 +48,9 @@ const KeyFileVariable = "TEMPORAL_API_KEY_FILE"
 // keyVariable is Temporal's own variable of the API key.
 const keyVariable = "TEMPORAL_API_KEY"
 
-// Resolve returns client options from flags, TEMPORAL_* variables and the profile of the configuration file. HostPort
+// ResolveOptions returns client options from flags, TEMPORAL_* variables and the profile of the configuration file. HostPort
 // is "" if none of them names a server.
-func Resolve(flags Flags) (client.Options, error) {
+func ResolveOptions(flags Flags) (client.Options, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
 		ConfigFileProfile: flags.Profile, EnvLookup: nonEmptyVariables{},
 	})

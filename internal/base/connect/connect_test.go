@@ -91,7 +91,7 @@ func TestResolve(t *testing.T) {
 			for name, value := range test.environment {
 				t.Setenv(name, value)
 			}
-			options, err := connect.Resolve(test.flags)
+			options, err := connect.ResolveOptions(test.flags)
 			if test.problem != "" {
 				require.ErrorContains(t, err, test.problem)
 				return

@@ -53,15 +53,15 @@ func TestAPIKeyOfAFile(t *testing.T) {
 	var log bytes.Buffer
 	var masked []string
 	flags := connect.Flags{Address: address, Logger: slog.New(slog.NewTextHandler(&log, nil)), MaskKey: func(key string) { masked = append(masked, key) }}
-	_, err := connect.Resolve(flags)
+	_, err := connect.ResolveOptions(flags)
 	require.ErrorContains(t, err, "read TEMPORAL_API_KEY_FILE: open "+path)
 	for _, text := range []string{"", "\n", "first-key\nsecond-key"} {
 		write(text)
-		_, err = connect.Resolve(flags)
+		_, err = connect.ResolveOptions(flags)
 		require.EqualError(t, err, "read TEMPORAL_API_KEY_FILE: "+path+" is empty, or has more than one line")
 	}
 	write("first-key\n")
-	options, err := connect.Resolve(flags)
+	options, err := connect.ResolveOptions(flags)
 	require.NoError(t, err)
 	c, err := client.NewLazyClient(options)
 	require.NoError(t, err)
@@ -84,13 +84,13 @@ func TestAPIKeyOfAFile(t *testing.T) {
 	require.Equal(t, []string{"first-key", "second-key"}, masked)
 
 	t.Setenv("TEMPORAL_TLS", "")
-	_, err = connect.Resolve(flags)
+	_, err = connect.ResolveOptions(flags)
 	require.ErrorContains(t, err, "is empty")
 	write("third-key")
-	options, err = connect.Resolve(flags)
+	options, err = connect.ResolveOptions(flags)
 	require.NoError(t, err)
 	require.NotNil(t, options.ConnectionOptions.TLS, "a key is not sent without TLS, as with TEMPORAL_API_KEY")
 	t.Setenv("TEMPORAL_API_KEY", "fourth-key")
-	_, err = connect.Resolve(flags)
+	_, err = connect.ResolveOptions(flags)
 	require.EqualError(t, err, "TEMPORAL_API_KEY and TEMPORAL_API_KEY_FILE are both set; unset one of them")
 }

@@ -78,9 +78,9 @@ func (p *Problem) Error() string { return p.Message }
 // ErrNotHTTP means that a text is not an http connection. It does not quote the text.
 var ErrNotHTTP = errors.New("not a connection of http")
 
-// Text converts an entry of a connections file to the form in which resolvers store it: a text unchanged, a map as
+// EntryText converts an entry of a connections file to the form in which resolvers store it: a text unchanged, a map as
 // JSON. The error is a *Problem.
-func Text(entry any) (string, error) {
+func EntryText(entry any) (string, error) {
 	switch entry := entry.(type) {
 	case string:
 		if entry != "" {

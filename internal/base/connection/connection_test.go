@@ -39,7 +39,7 @@ func TestEveryKindOfAMap(t *testing.T) {
 		`{"query": {"b": "2", "a": "1"}}`:                                       "?a=1\n?b=2",
 		`{"bearer": "tok", "headers": {"X-Account": "A"}, "query": {"v": "1"}}`: "Authorization: Bearer tok\nX-Account: A\n?v=1",
 	} {
-		kept, err := connection.Text(entry(t, text))
+		kept, err := connection.EntryText(entry(t, text))
 		require.NoError(t, err, text)
 		c, err := connection.Parse(kept)
 		require.NoError(t, err, text)
@@ -110,7 +110,7 @@ func TestProblemsOfAMap(t *testing.T) {
 		`"https://api.test/v1?api_key=canary-5ecret"`: ": is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: " +
 			"{query: {NAME: KEY}, host: https://HOST}",
 	} {
-		_, err := connection.Text(entry(t, text))
+		_, err := connection.EntryText(entry(t, text))
 		var found *connection.Problem
 		require.ErrorAs(t, err, &found, text)
 		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
@@ -149,7 +149,7 @@ func TestProblemsOfASession(t *testing.T) {
 		`{"session": {` + login + `, ` + token + `, "send": {"query": "sid"}}, "query": {"sid": "x"}}`:                                                     "query: has query and session.send, which send one parameter; keep one",
 		`{"session": {` + login + `, ` + token + `, ` + send + `}, "oauth2": {"token_url": "https://login.test", "client_id": "a", "client_secret": "b"}}`: "session: has oauth2 and session, which both give tokens; keep one",
 	} {
-		_, err := connection.Text(entry(t, text))
+		_, err := connection.EntryText(entry(t, text))
 		var found *connection.Problem
 		require.ErrorAs(t, err, &found, text)
 		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
@@ -197,13 +197,13 @@ func TestProblemsOfAServiceAccount(t *testing.T) {
 		`{"jwt": {` + shared + `, "audiense": "x"}}`:                                                   "jwt audiense: has an unknown key in jwt (did you mean audience?)",
 		`{"jwt": {` + shared + `}, "bearer": "x"}`:                                                     ": has two settings that send the header Authorization; keep one",
 	} {
-		_, err := connection.Text(entry(t, text))
+		_, err := connection.EntryText(entry(t, text))
 		var found *connection.Problem
 		require.ErrorAs(t, err, &found, text)
 		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
 		require.NotContains(t, found.Message, "canary", text)
 	}
-	_, err = connection.Text(entry(t, `{"jwt": {"issuer": "a", "private_key": {"from": "file", "path": "k"}, "algorithm": "ES256"}}`))
+	_, err = connection.EntryText(entry(t, `{"jwt": {"issuer": "a", "private_key": {"from": "file", "path": "k"}, "algorithm": "ES256"}}`))
 	require.NoError(t, err)
 }
 
@@ -217,7 +217,7 @@ func TestProblemsOfAWS(t *testing.T) {
 		`{"aws": {"service": "s3", "region": "r", "access_key_id": "a", "secret_access_key": "b"}, "basic": {"user": "canary-5ecret"}}`:        ": has two settings that send the header Authorization; keep one",
 		`{"aws": {"service": "s3", "region": "r", "access_key_id": {"from": "file"}, "secret_access_key": {"from": "env", "name": "SECRET"}}}`: "aws access_key_id path: must have aws.access_key_id.path, as text",
 	} {
-		_, err := connection.Text(entry(t, text))
+		_, err := connection.EntryText(entry(t, text))
 		var found *connection.Problem
 		require.ErrorAs(t, err, &found, text)
 		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, text)
@@ -229,7 +229,7 @@ func TestProblemsOfAWS(t *testing.T) {
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"postgres://x?sslmode=disable", "sqlite:rows.db", "bearer:tok?a=b@https://api.test", "a secret of a trigger"} {
-		kept, err := connection.Text(text)
+		kept, err := connection.EntryText(text)
 		require.NoError(t, err)
 		require.Equal(t, text, kept)
 	}

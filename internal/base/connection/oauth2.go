@@ -32,8 +32,8 @@ const (
 // Grants are the accepted values of oauth2.grant.
 var Grants = []string{GrantClient, GrantRefresh, GrantCode}
 
-// Kept reports whether the client has a login, whose tokens all workers share.
-func (c *OAuth2) Kept() bool { return c.Grant != GrantClient }
+// HasLogin reports whether the client has a login, whose tokens all workers share.
+func (c *OAuth2) HasLogin() bool { return c.Grant != GrantClient }
 
 // readOAuth2 reads the client; nil if there is none.
 func (s section) readOAuth2() *OAuth2 {
@@ -46,7 +46,7 @@ func (s section) readOAuth2() *OAuth2 {
 		TokenURL: client.requiredAddress("token_url", "https://login.example.com/token"),
 		Host:     client.optionalHost("host"), Scopes: client.readTexts("scopes"),
 	}
-	if of.Kept() {
+	if of.HasLogin() {
 		of.Secret = client.readSecret("client_secret")
 		client.refuseBeside(of.Grant, "audience")
 	} else {

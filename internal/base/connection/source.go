@@ -110,13 +110,13 @@ func HasSources(text string) bool {
 		return false
 	}
 	found := false
-	_, err := Resolve(text, func(SecretSource) (string, error) { found = true; return "", nil })
+	_, err := ResolveSources(text, func(SecretSource) (string, error) { found = true; return "", nil })
 	return found && err == nil
 }
 
-// Resolve replaces the sources in a configured connection by their values, which read returns. A map that describes a
+// ResolveSources replaces the sources in a configured connection by their values, which read returns. A map that describes a
 // URL, such as a database connection, becomes the URL. The error is from read, or a *Problem.
-func Resolve(text string, read func(SecretSource) (string, error)) (string, error) {
+func ResolveSources(text string, read func(SecretSource) (string, error)) (string, error) {
 	if !IsMap(text) {
 		return text, nil
 	}

@@ -166,12 +166,12 @@ func TestResolve(t *testing.T) {
 		`{"url": {"from": "file", "path": "url"}}`:                                                                                                                               "<url>",
 		`{"tls": {"certificate": {"from": "file", "path": "c"}, "key": {"from": "file", "path": "k"}, "ca": {"from": "file", "path": "a"}}}`:                                     `{"tls":{"ca":"<a>","certificate":"<c>","key":"<k>"}}`,
 	} {
-		text, err := connection.Resolve(configured, read)
+		text, err := connection.ResolveSources(configured, read)
 		require.NoError(t, err, configured)
 		require.Equal(t, resolved, text, configured)
 		require.Equal(t, strings.Contains(configured, `{"from": "file"`) || strings.Contains(configured, `{"from": "env"`), connection.HasSources(configured), configured)
 	}
-	_, err := connection.Resolve(`{"bearer": {"from": "file", "path": "none"}}`, read)
+	_, err := connection.ResolveSources(`{"bearer": {"from": "file", "path": "none"}}`, read)
 	require.ErrorIs(t, err, connection.ErrMissing)
 	for configured, problem := range map[string]string{
 		`{"bearer": {"from": "vault", "path": "x"}}`:                   "bearer from: must have file or env as bearer.from",
@@ -186,7 +186,7 @@ func TestResolve(t *testing.T) {
 		`{"password": "canary"}`:                                       "url: must have url, as text",
 		`{"url": "postgres://db.test/shop", "password": "canary"}`:     "url: must have a user in url, such as postgres://user@host/database, beside password",
 	} {
-		_, err := connection.Resolve(configured, read)
+		_, err := connection.ResolveSources(configured, read)
 		var found *connection.Problem
 		require.True(t, errors.As(err, &found), configured)
 		require.Contains(t, strings.Join(found.Path, " ")+": "+found.Message, problem, configured)

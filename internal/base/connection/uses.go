@@ -67,8 +67,8 @@ func UsesOf(text string) Uses {
 	return section{d: &decoder{}, values: entry}.readUses()
 }
 
-// Deny returns why somebody may not use the connection; "" if they may. The text continues after the connection's name.
-func (u Uses) Deny(user User) string {
+// DenialReason returns why somebody may not use the connection; "" if they may. The text continues after the connection's name.
+func (u Uses) DenialReason(user User) string {
 	switch {
 	case len(u.Tools) > 0 && user.Tool != "" && !slices.Contains(u.Tools, user.Tool):
 		return fmt.Sprintf("may be used by %s, and not by %s: its uses.tools decides", strings.Join(u.Tools, ", "), user.Tool)

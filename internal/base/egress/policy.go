@@ -16,7 +16,7 @@ import (
 // Variable is the environment variable that names the file of rules.
 const Variable = "REPRISE_EGRESS"
 
-// Policy is the set of rules of a worker. It is immutable. A nil policy means Local.
+// Policy is the set of rules of a worker. It is immutable. A nil policy means LocalPolicy.
 type Policy struct {
 	private, public bool // whether addresses of the class may be connected to without an allow
 	allow, deny     []rule
@@ -24,12 +24,12 @@ type Policy struct {
 	Resolver *net.Resolver
 }
 
-// Local returns the policy of workers on their user's machine: private addresses are allowed, link-local ones are
+// LocalPolicy returns the policy of workers on their user's machine: private addresses are allowed, link-local ones are
 // not.
-func Local() *Policy { return &Policy{private: true, public: true} }
+func LocalPolicy() *Policy { return &Policy{private: true, public: true} }
 
-// Remote returns the policy of workers that run playbooks of others: only public addresses are allowed.
-func Remote() *Policy { return &Policy{public: true} }
+// RemotePolicy returns the policy of workers that run playbooks of others: only public addresses are allowed.
+func RemotePolicy() *Policy { return &Policy{public: true} }
 
 // HostMatcher reports whether a connection of the operator names host:port. Attempts that use the connection may
 // reach it. The text is normalized; see NameOf.
@@ -102,7 +102,7 @@ func (p *Policy) NamesBy() *net.Resolver { return p.orLocal().Resolver }
 
 func (p *Policy) orLocal() *Policy {
 	if p == nil {
-		return Local()
+		return LocalPolicy()
 	}
 	return p
 }

@@ -35,7 +35,7 @@ func TestRulesOfNames(t *testing.T) {
 		{`{"allow": ["169.254.169.254:80", "metadata.google.internal"]}`, []string{"169.254.169.254:80", "metadata.google.internal:80"}, []string{"169.254.169.254:81", "169.254.170.2:80", "metadata:80"}},
 		{`{"private": "allow", "deny": ["10.0.0.0/8", "no.example.com", "*.away.example.com:443", "::ffff:192.168.0.0/112"], "allow": ["10.1.1.1", "no.example.com"]}`, []string{"172.16.0.1:1", "x.away.example.com:80", "away.example.com:443", "yes.example.com:1"}, []string{"10.1.1.1:1", "no.example.com:1", "x.away.example.com:443", "192.168.7.7:1", "[::ffff:10.1.1.1]:1", "[64:ff9b::a00:1]:1"}},
 	} {
-		policy, err := egress.Parse(value(t, row.rules), egress.Remote())
+		policy, err := egress.Parse(value(t, row.rules), egress.RemotePolicy())
 		require.NoError(t, err, row.rules)
 		for _, address := range row.allowed {
 			require.NoError(t, policy.CheckProxied(address, named), "%s %s", row.rules, address)
@@ -71,7 +71,7 @@ func TestProblemsOfRules(t *testing.T) {
 		`{"allow": ["10.0.0.0-10.0.0.9"]}`: "allow has an entry that is not",
 		`{"allow": [""]}`:                  "allow has an entry that is not",
 	} {
-		_, err := egress.Parse(value(t, text), egress.Remote())
+		_, err := egress.Parse(value(t, text), egress.RemotePolicy())
 		require.ErrorContains(t, err, says, text)
 	}
 }

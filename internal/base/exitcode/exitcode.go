@@ -17,9 +17,9 @@ type Doc struct {
 	Doc    string
 }
 
-// All returns the statuses of starter run in ascending order, as starter explain shows them. Other commands use a
+// AllStatuses returns the statuses of starter run in ascending order, as starter explain shows them. Other commands use a
 // subset.
-func All() []Doc {
+func AllStatuses() []Doc {
 	return []Doc{
 		{OK, "the run completed, or was skipped under its concurrency key. For validate: no problems found"},
 		{Failed, "the run failed or was cancelled. For validate and migrate: problems were found. For commands to a run: the run refused them"},

@@ -63,9 +63,9 @@ func ReadSigner(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-// Sign is the text of a playbook with signatures of a key behind it, for the playbook and those within it, in place of all
+// SignPlaybook is the text of a playbook with signatures of a key behind it, for the playbook and those within it, in place of all
 // signatures that it had. file names it in the error of what is no playbook.
-func Sign(file string, text []byte, key ed25519.PrivateKey) (signed []byte, name string, err error) {
+func SignPlaybook(file string, text []byte, key ed25519.PrivateKey) (signed []byte, name string, err error) {
 	text, _ = playbook.SplitSignatures(text)
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(bytes.Clone(text), '\n')
@@ -74,7 +74,7 @@ func Sign(file string, text []byte, key ed25519.PrivateKey) (signed []byte, name
 	if book == nil || found.HasErrors() {
 		return nil, "", found
 	}
-	signatures := lists.Map(book.Inlined(), func(one *playbook.Playbook) playbook.Signature {
+	signatures := lists.Map(book.WithInlined(), func(one *playbook.Playbook) playbook.Signature {
 		message := playbook.SignedMessage(one.Name, one.Attestation().Digest)
 		return playbook.Signature{Name: one.Name, Text: base64.StdEncoding.EncodeToString(ed25519.Sign(key, message))}
 	})

@@ -42,9 +42,9 @@ type knownFile struct {
 // attestedName is a playbook by its name and the digest of its bytes.
 type attestedName struct{ name, digest string }
 
-// Open knows the playbooks of a folder, and those that are signed by a key of a file; each is "" for none. The error is about the
+// OpenFolder knows the playbooks of a folder, and those that are signed by a key of a file; each is "" for none. The error is about the
 // keys.
-func Open(folder, keys string) (*Playbooks, error) {
+func OpenFolder(folder, keys string) (*Playbooks, error) {
 	p := &Playbooks{folder: folder, files: map[string]*knownFile{}}
 	if keys == "" {
 		return p, nil
@@ -61,8 +61,8 @@ func (p *Playbooks) LogTo(logger *slog.Logger) {
 	}
 }
 
-// Doubt says why a playbook of a name is not known, "" if it is. The text continues a sentence.
-func (p *Playbooks) Doubt(name string, of playbook.Attestation) string {
+// DoubtReason says why a playbook of a name is not known, "" if it is. The text continues a sentence.
+func (p *Playbooks) DoubtReason(name string, of playbook.Attestation) string {
 	if p == nil {
 		return ""
 	}
@@ -85,12 +85,12 @@ func (p *Playbooks) Doubt(name string, of playbook.Attestation) string {
 	return fmt.Sprintf("playbook %s has no signature, and its bytes are in no file of this worker's folder", name)
 }
 
-// Refusal is the text of an error about a playbook that may not run here, "" if it may.
-func (p *Playbooks) Refusal(name string, of playbook.Attestation) string {
+// RefusalText is the text of an error about a playbook that may not run here, "" if it may.
+func (p *Playbooks) RefusalText(name string, of playbook.Attestation) string {
 	if p == nil || !p.Only {
 		return ""
 	}
-	doubt := p.Doubt(name, of)
+	doubt := p.DoubtReason(name, of)
 	if doubt == "" {
 		return ""
 	}
@@ -175,5 +175,5 @@ func (p *Playbooks) readBooks(path string) []attestedName {
 	if book == nil {
 		return nil
 	}
-	return lists.Map(book.Inlined(), func(one *playbook.Playbook) attestedName { return attestedName{one.Name, one.Attestation().Digest} })
+	return lists.Map(book.WithInlined(), func(one *playbook.Playbook) attestedName { return attestedName{one.Name, one.Attestation().Digest} })
 }

@@ -46,9 +46,9 @@ func attested(t *testing.T, text string) map[string]playbook.Attestation {
 	book, found := playbook.Decode(source.NewFile("x.yaml", []byte(text)))
 	require.Empty(t, found.Errors())
 	all := map[string]playbook.Attestation{}
-	for _, one := range book.Inlined() {
+	for _, one := range book.WithInlined() {
 		all[one.Name] = one.Attestation()
-		alone, found := playbook.Decode(source.NewFile("x.yaml", []byte(one.Source()))) // as its run reads it
+		alone, found := playbook.Decode(source.NewFile("x.yaml", []byte(one.SourceText()))) // as its run reads it
 		require.Empty(t, found.Errors())
 		require.Equal(t, one.Attestation(), alone.Attestation(), one.Name)
 	}
@@ -57,7 +57,7 @@ func attested(t *testing.T, text string) map[string]playbook.Attestation {
 
 func signed(t *testing.T, text string, key ed25519.PrivateKey) string {
 	t.Helper()
-	made, _, err := known.Sign("x.yaml", []byte(text), key)
+	made, _, err := known.SignPlaybook("x.yaml", []byte(text), key)
 	require.NoError(t, err)
 	return string(made)
 }
@@ -69,16 +69,16 @@ func TestKnownBySignature(t *testing.T) {
 	dir := t.TempDir()
 	key, path := newKey(t, dir, "keys.pem")
 	other, _ := newKey(t, dir, "other.pem")
-	p, err := known.Open("", path)
+	p, err := known.OpenFolder("", path)
 	require.NoError(t, err)
 	text := signed(t, nightly, key)
 	require.Equal(t, text, signed(t, text, key), "signing again changes nothing")
 	require.True(t, strings.HasPrefix(text, nightly))
 	for name, of := range attested(t, text) {
-		require.Empty(t, p.Doubt(name, of), name)
-		require.Contains(t, p.Doubt("other", of), "was changed after it was signed", "another name")
-		require.Contains(t, p.Doubt(name, playbook.Attestation{Digest: of.Digest}), "has no signature")
-		require.Contains(t, p.Doubt(name, playbook.Attestation{Signature: of.Signature}), "does not say which bytes")
+		require.Empty(t, p.DoubtReason(name, of), name)
+		require.Contains(t, p.DoubtReason("other", of), "was changed after it was signed", "another name")
+		require.Contains(t, p.DoubtReason(name, playbook.Attestation{Digest: of.Digest}), "has no signature")
+		require.Contains(t, p.DoubtReason(name, playbook.Attestation{Signature: of.Signature}), "does not say which bytes")
 	}
 	for why, forged := range map[string]string{
 		"another host":           strings.Replace(text, "shop.example.com", "evil.example.com", 1),
@@ -93,25 +93,25 @@ func TestKnownBySignature(t *testing.T) {
 		if !is {
 			of = attested(t, forged)["billing"]
 		}
-		require.NotEmpty(t, p.Doubt("nightly", of), why)
-		require.NotEmpty(t, p.Doubt("billing", of), why)
+		require.NotEmpty(t, p.DoubtReason("nightly", of), why)
+		require.NotEmpty(t, p.DoubtReason("billing", of), why)
 	}
 	for _, hidden := range []string{"\r", "\u0085", "\u2028", "\u2029"} { // each breaks a line of YAML
 		for _, line := range []string{"nightly" + hidden + "output: 7 # x: " + strings.Repeat("A", 86) + "==", "nightly: " + strings.Repeat("A", 86) + "==" + hidden + "output: 7"} {
 			forged := text + "# reprise-signature " + line + "\n"
-			require.NotEmpty(t, p.Doubt("nightly", attested(t, forged)["nightly"]), "%q", line)
+			require.NotEmpty(t, p.DoubtReason("nightly", attested(t, forged)["nightly"]), "%q", line)
 		}
 	}
 	more := text + "# reprise-signature nightly: " + strings.Repeat("A", 86) + "==\n"
-	require.NotEmpty(t, p.Doubt("nightly", attested(t, more)["nightly"]), "the last one counts")
-	require.Empty(t, p.Refusal("nightly", playbook.Attestation{}))
+	require.NotEmpty(t, p.DoubtReason("nightly", attested(t, more)["nightly"]), "the last one counts")
+	require.Empty(t, p.RefusalText("nightly", playbook.Attestation{}))
 	p.Only = true
-	require.Contains(t, p.Refusal("nightly", attested(t, nightly)["nightly"]), "this worker runs only playbooks that it knows (--only-known), and playbook nightly has no signature")
-	require.Empty(t, p.Refusal("nightly", attested(t, text)["nightly"]))
+	require.Contains(t, p.RefusalText("nightly", attested(t, nightly)["nightly"]), "this worker runs only playbooks that it knows (--only-known), and playbook nightly has no signature")
+	require.Empty(t, p.RefusalText("nightly", attested(t, text)["nightly"]))
 	_, _ = newKey(t, dir, "keys.pem")
-	require.NotEmpty(t, p.Doubt("nightly", attested(t, text)["nightly"]), "the key was replaced")
+	require.NotEmpty(t, p.DoubtReason("nightly", attested(t, text)["nightly"]), "the key was replaced")
 	require.NoError(t, os.WriteFile(path, []byte("-----BEGIN"), 0o600))
-	require.NotEmpty(t, p.Doubt("nightly", attested(t, text)["nightly"]))
+	require.NotEmpty(t, p.DoubtReason("nightly", attested(t, text)["nightly"]))
 }
 
 // TestKnownByFolder: a playbook is known as long as its bytes lie in the folder, also those within it, and in folders below.
@@ -122,31 +122,31 @@ func TestKnownByFolder(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	p, err := known.Open(folder, "")
+	p, err := known.OpenFolder(folder, "")
 	require.NoError(t, err)
 	of := attested(t, nightly)
-	require.Contains(t, p.Doubt("nightly", of["nightly"]), "the bytes of playbook nightly are in no file of this worker's folder")
+	require.Contains(t, p.DoubtReason("nightly", of["nightly"]), "the bytes of playbook nightly are in no file of this worker's folder")
 	write(filepath.Join(outside, "nightly.yaml"), nightly)
 	require.NoError(t, os.Symlink(filepath.Join(outside, "nightly.yaml"), filepath.Join(folder, "link.yaml")))
 	write(filepath.Join(folder, ".hidden.yaml"), nightly)
 	write(filepath.Join(folder, "nightly.txt"), nightly)
-	require.NotEmpty(t, p.Doubt("nightly", of["nightly"]), "links that lead out, hidden files, other files")
+	require.NotEmpty(t, p.DoubtReason("nightly", of["nightly"]), "links that lead out, hidden files, other files")
 	for _, name := range []string{"nightly.yaml", "team/other.yml"} {
 		path := filepath.Join(folder, name)
 		write(path, nightly)
 		for name, one := range of {
-			require.Empty(t, p.Doubt(name, one))
-			require.NotEmpty(t, p.Doubt("other", one))
+			require.Empty(t, p.DoubtReason(name, one))
+			require.NotEmpty(t, p.DoubtReason("other", one))
 		}
 		write(path, strings.Replace(nightly, "orders", "customers", 1))
-		require.NotEmpty(t, p.Doubt("nightly", of["nightly"]))
+		require.NotEmpty(t, p.DoubtReason("nightly", of["nightly"]))
 		require.NoError(t, os.Remove(path))
-		require.NotEmpty(t, p.Doubt("nightly", attested(t, strings.Replace(nightly, "orders", "customers", 1))["nightly"]))
+		require.NotEmpty(t, p.DoubtReason("nightly", attested(t, strings.Replace(nightly, "orders", "customers", 1))["nightly"]))
 	}
 	require.NoError(t, os.RemoveAll(folder))
-	require.NotEmpty(t, p.Doubt("nightly", of["nightly"]))
+	require.NotEmpty(t, p.DoubtReason("nightly", of["nightly"]))
 	var none *known.Playbooks
-	require.Empty(t, none.Doubt("nightly", playbook.Attestation{}))
+	require.Empty(t, none.DoubtReason("nightly", playbook.Attestation{}))
 }
 
 // TestFilesOfKeys: a file without an ed25519 key of the right kind is an error that quotes nothing of it.
@@ -163,12 +163,12 @@ func TestFilesOfKeys(t *testing.T) {
 	require.Equal(t, key, read)
 	_, err = known.ReadSigner(public)
 	require.ErrorIs(t, err, known.ErrKey)
-	_, err = known.Open("", private)
+	_, err = known.OpenFolder("", private)
 	require.ErrorIs(t, err, known.ErrKey)
 	empty := filepath.Join(dir, "empty.pem")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
-	_, err = known.Open("", empty)
+	_, err = known.OpenFolder("", empty)
 	require.ErrorIs(t, err, known.ErrKey)
-	_, err = known.Open("", filepath.Join(dir, "absent.pem"))
+	_, err = known.OpenFolder("", filepath.Join(dir, "absent.pem"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

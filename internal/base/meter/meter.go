@@ -168,8 +168,8 @@ var (
 	}
 )
 
-// Readings returns the metrics that are set to a value, which they keep until the next one.
-func Readings() []*Metric {
+// ReadingMetrics returns the metrics that are set to a value, which they keep until the next one.
+func ReadingMetrics() []*Metric {
 	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp}
 }
 

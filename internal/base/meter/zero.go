@@ -33,7 +33,7 @@ func ZeroStep(to Recorder, name string, book *playbook.Playbook, step *playbook.
 }
 
 func zeroAction(to Recorder, name string, book *playbook.Playbook, step *playbook.Step, action *playbook.Action, role string) {
-	if tool, literal := book.Resolve(action).ToolName(); literal {
+	if tool, literal := book.ResolveAction(action).ToolName(); literal {
 		ZeroCall(to, name, step.Name, tool, role)
 	}
 }

@@ -28,7 +28,7 @@ func TestFolderThatIsNoLongerTheStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, dir := openDirectory(t)
-			driver := store.External().Drivers[0]
+			driver := store.ExternalStorage().Drivers[0]
 			claims, err := driver.Store(converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{value("v")})
 			require.NoError(t, err)
 			require.NoError(t, os.Rename(dir, dir+".away"))
@@ -39,15 +39,15 @@ func TestFolderThatIsNoLongerTheStore(t *testing.T) {
 			require.ErrorAs(t, err, &failed)
 			require.ErrorContains(t, err, "is no longer mounted")
 			require.NotErrorIs(t, err, payload.ErrMissing)
-			require.Error(t, store.Ready(t.Context()), "a value was written a moment ago, and reading has failed since")
+			require.Error(t, store.CheckReady(t.Context()), "a value was written a moment ago, and reading has failed since")
 			require.ErrorContains(t, store.Write(t.Context(), value(strings.Repeat("w", 200_000))), "write sha256/")
 			require.NoFileExists(t, filepath.Join(dir, "sha256"))
-			testenv.Receive(t, store.Changed(), "the failure")
+			testenv.Receive(t, store.FailureSignal(), "the failure")
 
 			require.NoError(t, errors.Join(os.RemoveAll(dir), os.Rename(dir+".away", dir)))
 			_, err = driver.Retrieve(converter.StorageDriverRetrieveContext{Context: t.Context()}, claims)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
+			require.Eventually(t, func() bool { return store.CheckReady(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
 		})
 	}
 }
@@ -60,13 +60,13 @@ func TestOpenLater(t *testing.T) {
 	store, err := payload.OpenLater("file://" + dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	require.ErrorContains(t, store.Away(t.Context()), "open the payload store file://"+dir+": the folder is not a payload store")
+	require.ErrorContains(t, store.UnavailableReason(t.Context()), "open the payload store file://"+dir+": the folder is not a payload store")
 	require.Error(t, store.Write(t.Context(), value(strings.Repeat("w", 200_000))))
 	require.NoDirExists(t, dir)
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	require.ErrorContains(t, store.Away(t.Context()), "the folder is not a payload store")
-	require.NoError(t, payload.Prepare(t.Context(), "file://"+dir))
-	require.NoError(t, store.Away(t.Context()))
+	require.ErrorContains(t, store.UnavailableReason(t.Context()), "the folder is not a payload store")
+	require.NoError(t, payload.PrepareFolder(t.Context(), "file://"+dir))
+	require.NoError(t, store.UnavailableReason(t.Context()))
 	require.NoError(t, store.Write(t.Context(), value(strings.Repeat("w", 200_000))))
 
 	for _, address := range []string{"payloads", "ftp://host", "s3://bucket", "file:///tmp/none?token=1", "gs://u:p@bucket"} {
@@ -74,8 +74,8 @@ func TestOpenLater(t *testing.T) {
 		require.Error(t, err, address)
 	}
 	var none *payload.Store
-	require.NoError(t, none.Away(t.Context()))
-	require.Nil(t, none.Changed())
+	require.NoError(t, none.UnavailableReason(t.Context()))
+	require.Nil(t, none.FailureSignal())
 }
 
 // TestFailureType: the failure of a workflow task has the type by which the store is recognised.

@@ -25,9 +25,9 @@ const (
 // their start.
 const Threshold = 128 << 10
 
-// External returns the setting for clients and replayers. Without a store, values stay in Temporal, and reading a
+// ExternalStorage returns the setting for clients and replayers. Without a store, values stay in Temporal, and reading a
 // value that another program has stored fails with an error that names its store.
-func (s *Store) External() converter.ExternalStorage {
+func (s *Store) ExternalStorage() converter.ExternalStorage {
 	d := &driver{store: s}
 	external := converter.ExternalStorage{
 		Drivers: []converter.StorageDriver{d}, PayloadSizeThreshold: interpreter.ScriptsAbove, DriverSelector: selector{d},
@@ -38,16 +38,16 @@ func (s *Store) External() converter.ExternalStorage {
 	return external
 }
 
-// ReadOnly is External for a client that reads stored values but stores none.
+// ReadOnly is ExternalStorage for a client that reads stored values but stores none.
 func (s *Store) ReadOnly() converter.ExternalStorage {
-	external := s.External()
+	external := s.ExternalStorage()
 	external.DriverSelector = inline{}
 	return external
 }
 
-// Use returns options for a client that puts its large values into the store.
-func (s *Store) Use(options client.Options) client.Options {
-	options.ExternalStorage = s.External()
+// ClientOptions returns options for a client that puts its large values into the store.
+func (s *Store) ClientOptions(options client.Options) client.Options {
+	options.ExternalStorage = s.ExternalStorage()
 	return options
 }
 
@@ -65,7 +65,7 @@ func isScript(payload *commonpb.Payload) bool {
 }
 
 // selector selects values of at least Threshold, and scripts of any size. It does not select values that must be in
-// Temporal: those marked by Inline, and heartbeats, because an unavailable store would end their activity.
+// Temporal: those marked by MarkInline, and heartbeats, because an unavailable store would end their activity.
 type selector struct{ driver converter.StorageDriver }
 
 func (s selector) SelectDriver(
@@ -81,8 +81,8 @@ func (s selector) SelectDriver(
 // inlineMark is the metadata key of values that stay in Temporal.
 const inlineMark = "reprise-inline"
 
-// Inline returns the payload marked to stay in Temporal, which accepts up to 2 MB.
-func (*Store) Inline(payload *commonpb.Payload) *commonpb.Payload {
+// MarkInline returns the payload marked to stay in Temporal, which accepts up to 2 MB.
+func (*Store) MarkInline(payload *commonpb.Payload) *commonpb.Payload {
 	marked := &commonpb.Payload{Metadata: maps.Clone(payload.GetMetadata()), Data: payload.GetData()}
 	if marked.Metadata == nil {
 		marked.Metadata = map[string][]byte{}

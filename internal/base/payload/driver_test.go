@@ -40,12 +40,12 @@ func newShelf(t *testing.T) *shelf {
 
 func driverOf(t *testing.T, dir string) converter.StorageDriver {
 	t.Helper()
-	address, err := payload.Directory(dir)
+	address, err := payload.DirectoryAddress(dir)
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	return store.External().Drivers[0]
+	return store.ExternalStorage().Drivers[0]
 }
 
 func value(text string) *commonpb.Payload {
@@ -281,7 +281,7 @@ func TestWithoutAStore(t *testing.T) {
 	s := newShelf(t)
 	claims := s.store(value("x"))
 	var none *payload.Store
-	external := none.External()
+	external := none.ExternalStorage()
 	chosen, err := external.DriverSelector.SelectDriver(converter.StorageDriverSelectContext{}, value("x"))
 	require.NoError(t, err)
 	require.Nil(t, chosen)
@@ -297,7 +297,7 @@ func TestFoldersOfABucketAreApart(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	require.Equal(t, "mem://bucket/a/folder", store.Name())
-	driver := store.External().Drivers[0]
+	driver := store.ExternalStorage().Drivers[0]
 	claims, err := driver.Store(converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{value("x")})
 	require.NoError(t, err)
 	back, err := driver.Retrieve(converter.StorageDriverRetrieveContext{Context: t.Context()}, claims)
@@ -309,17 +309,17 @@ func TestFoldersOfABucketAreApart(t *testing.T) {
 // other values stay in Temporal, and is written and read once for many children.
 func TestScriptsAreKeptForAllChildren(t *testing.T) {
 	t.Parallel()
-	address, err := payload.Directory(t.TempDir())
+	address, err := payload.DirectoryAddress(t.TempDir())
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	var did sync.Map
-	store.Watched(func(operation string, bytes int64, _ time.Duration, err error) {
+	store.SetWatch(func(operation string, bytes int64, _ time.Duration, err error) {
 		count, _ := did.LoadOrStore(operation, new(atomic.Int64))
 		count.(*atomic.Int64).Add(1)
 	})
-	external := store.External()
+	external := store.ExternalStorage()
 	script, other := value(strings.Repeat("s", interpreter.ScriptsAbove)), value(strings.Repeat("s", interpreter.ScriptsAbove))
 	script.Metadata[interpreter.ScriptMark] = []byte("1")
 	require.Equal(t, interpreter.ScriptsAbove, external.PayloadSizeThreshold, "what is smaller is not asked about")

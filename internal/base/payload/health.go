@@ -62,7 +62,7 @@ func (h *health) recordRead(ctx context.Context, err error) {
 		err = nil
 	}
 	if err != nil {
-		h.at = time.Time{} // so that Ready does not trust what was written before
+		h.at = time.Time{} // so that CheckReady does not trust what was written before
 	}
 	h.recordOutcome(err)
 }
@@ -95,8 +95,8 @@ func (h *health) giveUp() {
 	h.gaveUp = !h.failingSince.IsZero()
 }
 
-// Changed returns a channel that receives when operations begin to fail; without a store nil, which never receives.
-func (s *Store) Changed() <-chan struct{} {
+// FailureSignal returns a channel that receives when operations begin to fail; without a store nil, which never receives.
+func (s *Store) FailureSignal() <-chan struct{} {
 	if s == nil {
 		return nil
 	}
@@ -118,9 +118,9 @@ func (h *health) lastWrite() (known bool, err error) {
 // that is stored.
 var probeValue = bytes.Repeat([]byte("reprise asks whether this store takes values\n"), Threshold/45+1)
 
-// Ready returns nil if the store is available. It writes a probe if nothing was written for some seconds. The error
+// CheckReady returns nil if the store is available. It writes a probe if nothing was written for some seconds. The error
 // names the store. Without a store, it returns nil.
-func (s *Store) Ready(ctx context.Context) error {
+func (s *Store) CheckReady(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}

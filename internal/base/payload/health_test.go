@@ -28,7 +28,7 @@ func shut(t *testing.T, dir string) (open func()) {
 func openDirectory(t *testing.T) (*payload.Store, string) {
 	t.Helper()
 	dir := t.TempDir() + "/payloads"
-	address, err := payload.Directory(dir)
+	address, err := payload.DirectoryAddress(dir)
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)
@@ -42,21 +42,21 @@ func TestReady(t *testing.T) {
 	t.Parallel()
 	store, dir := openDirectory(t)
 	open := shut(t, dir)
-	err := store.Ready(t.Context())
+	err := store.CheckReady(t.Context())
 	require.ErrorContains(t, err, "to the payload store "+store.Name())
 	open()
-	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
+	require.Eventually(t, func() bool { return store.CheckReady(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
 
 	// Any value that is not taken tells the same.
 	open = shut(t, dir)
-	require.NoError(t, store.Ready(t.Context()), "it took a value a moment ago")
+	require.NoError(t, store.CheckReady(t.Context()), "it took a value a moment ago")
 	require.ErrorContains(t, store.Write(t.Context(), value(strings.Repeat("v", 200_000))), "write sha256/")
-	require.Error(t, store.Ready(t.Context()))
+	require.Error(t, store.CheckReady(t.Context()))
 	open()
-	require.Eventually(t, func() bool { return store.Ready(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
+	require.Eventually(t, func() bool { return store.CheckReady(t.Context()) == nil }, testenv.Within(10*time.Second), 10*time.Millisecond)
 
 	var none *payload.Store
-	require.NoError(t, none.Ready(t.Context()))
+	require.NoError(t, none.CheckReady(t.Context()))
 }
 
 // TestKeptValuesNeedNoStore: what Keep has written the SDK stores again, with the
@@ -67,11 +67,11 @@ func TestKeptValuesNeedNoStore(t *testing.T) {
 	kept := value(strings.Repeat("kept", 100_000))
 	require.NoError(t, store.Write(t.Context(), kept))
 	open := shut(t, dir)
-	claims, err := store.External().Drivers[0].Store(
+	claims, err := store.ExternalStorage().Drivers[0].Store(
 		converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{kept})
 	require.NoError(t, err)
 	open()
-	back, err := store.External().Drivers[0].Retrieve(converter.StorageDriverRetrieveContext{Context: t.Context()}, claims)
+	back, err := store.ExternalStorage().Drivers[0].Retrieve(converter.StorageDriverRetrieveContext{Context: t.Context()}, claims)
 	require.NoError(t, err)
 	require.Equal(t, kept.GetData(), back[0].GetData())
 }
@@ -87,7 +87,7 @@ func TestSmallValuesAreNotKept(t *testing.T) {
 func TestAShortAbsenceIsNoFailure(t *testing.T) {
 	t.Parallel()
 	store, dir := openDirectory(t)
-	driver := store.External().Drivers[0]
+	driver := store.ExternalStorage().Drivers[0]
 	open := shut(t, dir)
 	time.AfterFunc(500*time.Millisecond, open)
 	claims, err := driver.Store(converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{value("v")})
@@ -103,14 +103,14 @@ func TestAShortAbsenceIsNoFailure(t *testing.T) {
 func TestWhatStaysInTemporal(t *testing.T) {
 	t.Parallel()
 	store, _ := openDirectory(t)
-	external := store.External()
+	external := store.ExternalStorage()
 	large := value(strings.Repeat("l", 1_000_000))
 	target := converter.StorageDriverSelectContext{Target: converter.StorageDriverWorkflowInfo{WorkflowID: "w"}}
 	chosen, err := external.DriverSelector.SelectDriver(target, large)
 	require.NoError(t, err)
 	require.Same(t, external.Drivers[0], chosen)
 
-	marked := store.Inline(large)
+	marked := store.MarkInline(large)
 	require.Equal(t, large.GetData(), marked.GetData())
 	require.NotContains(t, large.GetMetadata(), "reprise-inline")
 	for _, stays := range []struct {

@@ -28,14 +28,14 @@ const (
 	checkFailures = 5
 )
 
-// Hold intercepts workflow tasks that can only fail, because values of their run cannot be read or none can be
+// HoldTasks intercepts workflow tasks that can only fail, because values of their run cannot be read or none can be
 // written. The SDK would report the first failure of a task and then stay silent, while the server waits longer each
 // time, up to ten minutes, during which the run receives nothing, not even a cancel. A held task is returned to the
 // server once the values are available. A cancelled run with a missing value is ended as cancelled: what its code
 // would have done is unknown.
 //
 // details creates the message with which such a run ends; reason names key and store.
-func (s *Store) Hold(
+func (s *Store) HoldTasks(
 	logger *slog.Logger, details func(workflowType, reason string) *commonpb.Payloads,
 ) grpc.UnaryClientInterceptor {
 	return func(
@@ -83,7 +83,7 @@ type heldTask struct {
 func (h *heldTask) checkTask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
-	if err := h.store.Ready(ctx); err != nil {
+	if err := h.store.CheckReady(ctx); err != nil {
 		return err
 	}
 	if h.values == nil {

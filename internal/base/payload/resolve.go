@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Resolve replaces references in a message by the stored values: the SDK does so for results, but not for the events
+// ResolveReferences replaces references in a message by the stored values: the SDK does so for results, but not for the events
 // of a history. It changes the message.
-func (s *Store) Resolve(ctx context.Context, message proto.Message) error {
+func (s *Store) ResolveReferences(ctx context.Context, message proto.Message) error {
 	return proxy.VisitPayloads(ctx, message, proxy.VisitPayloadsOptions{
 		SkipSearchAttributes: true,
 		Visitor: func(visit *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {

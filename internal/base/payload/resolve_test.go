@@ -26,7 +26,7 @@ func reference(t *testing.T, driver string, claim converter.StorageDriverClaim) 
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	shelf := newShelf(t)
-	address, err := payload.Directory(shelf.dir)
+	address, err := payload.DirectoryAddress(shelf.dir)
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)
@@ -42,15 +42,15 @@ func TestResolve(t *testing.T) {
 		}}
 	}
 	completed := event(small, stored)
-	require.NoError(t, store.Resolve(t.Context(), completed))
+	require.NoError(t, store.ResolveReferences(t.Context(), completed))
 	result := completed.GetChildWorkflowExecutionCompletedEventAttributes().GetResult().GetPayloads()
 	require.Len(t, result, 2)
 	require.Equal(t, small.GetData(), result[0].GetData())
 	require.Equal(t, large.GetData(), result[1].GetData())
 
 	var none *payload.Store
-	require.NoError(t, none.Resolve(t.Context(), event(small)))
-	require.ErrorContains(t, none.Resolve(t.Context(), event(stored)), "is in the payload store")
+	require.NoError(t, none.ResolveReferences(t.Context(), event(small)))
+	require.ErrorContains(t, none.ResolveReferences(t.Context(), event(stored)), "is in the payload store")
 	foreign := reference(t, "other", converter.StorageDriverClaim{})
-	require.ErrorContains(t, store.Resolve(t.Context(), event(foreign)), `the driver "other"`)
+	require.ErrorContains(t, store.ResolveReferences(t.Context(), event(foreign)), `the driver "other"`)
 }

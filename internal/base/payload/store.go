@@ -47,9 +47,9 @@ type Store struct {
 // error. Calls may be concurrent.
 type Watch func(operation string, bytes int64, took time.Duration, err error)
 
-// Watched makes the store call watch for reads and writes. It must be called before the store is used; a nil store
+// SetWatch makes the store call watch for reads and writes. It must be called before the store is used; a nil store
 // does nothing.
-func (s *Store) Watched(watch Watch) {
+func (s *Store) SetWatch(watch Watch) {
 	if s != nil {
 		s.watch = watch
 	}
@@ -149,8 +149,8 @@ func (s *Store) checkPlace(ctx context.Context, opened *blob.Bucket, create bool
 	return nil
 }
 
-// Away returns why the store cannot be opened; nil if it can, or if finding out takes a request to a cloud.
-func (s *Store) Away(ctx context.Context) error {
+// UnavailableReason returns why the store cannot be opened; nil if it can, or if finding out takes a request to a cloud.
+func (s *Store) UnavailableReason(ctx context.Context) error {
 	if s == nil || !s.place.IsFolder() {
 		return nil
 	}
@@ -191,9 +191,9 @@ func checkMarker(ctx context.Context, opened *blob.Bucket, create bool) error {
 	return errNoStore
 }
 
-// Prepare creates and marks the folder of a store, if the address is that of a folder; cloud stores need nothing. The
+// PrepareFolder creates and marks the folder of a store, if the address is that of a folder; cloud stores need nothing. The
 // error is that of Open.
-func Prepare(ctx context.Context, address string) error {
+func PrepareFolder(ctx context.Context, address string) error {
 	if !strings.HasPrefix(address, bucket.FileScheme) {
 		return nil
 	}
@@ -209,8 +209,8 @@ func Prepare(ctx context.Context, address string) error {
 	return store.Close()
 }
 
-// Directory returns the address of a store in a directory, which is created on opening if it does not exist.
-func Directory(path string) (string, error) {
+// DirectoryAddress returns the address of a store in a directory, which is created on opening if it does not exist.
+func DirectoryAddress(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("find the directory of the payload store: %w", err)

@@ -49,7 +49,7 @@ func TestNoAddressIsNoStore(t *testing.T) {
 func TestDirectoryIsMadeForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "with space", "payloads")
-	address, err := payload.Directory(path)
+	address, err := payload.DirectoryAddress(path)
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)
@@ -76,14 +76,14 @@ func TestFolderHasToBeAStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	for _, path := range []string{empty, missing} {
-		require.NoError(t, payload.Prepare(t.Context(), "file://"+path))
-		require.NoError(t, payload.Prepare(t.Context(), "file://"+path), "again")
+		require.NoError(t, payload.PrepareFolder(t.Context(), "file://"+path))
+		require.NoError(t, payload.PrepareFolder(t.Context(), "file://"+path), "again")
 		store, err := payload.Open(t.Context(), "file://"+path)
 		require.NoError(t, err)
-		require.NoError(t, store.Ready(t.Context()))
+		require.NoError(t, store.CheckReady(t.Context()))
 		require.NoError(t, store.Close())
 	}
-	require.NoError(t, payload.Prepare(t.Context(), ""), "no store needs nothing")
+	require.NoError(t, payload.PrepareFolder(t.Context(), ""), "no store needs nothing")
 }
 
 // TestMaxBytes: the variable is read by worker and starter alike.

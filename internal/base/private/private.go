@@ -81,7 +81,7 @@ func (f Places) Has(info fs.FileInfo) bool {
 			return true
 		}
 	}
-	return hasNames(info) && f.Holds(info)
+	return hasNames(info) && f.ContainsFile(info)
 }
 
 // hasNames reports whether a file has several names (hard links).
@@ -90,8 +90,8 @@ func hasNames(info fs.FileInfo) bool {
 	return !info.IsDir() && (!ok || known.Nlink > 1)
 }
 
-// Holds reports whether a file is inside Folder or a named folder.
-func (f Places) Holds(info fs.FileInfo) bool {
+// ContainsFile reports whether a file is inside Folder or a named folder.
+func (f Places) ContainsFile(info fs.FileInfo) bool {
 	for _, folder := range append(f.programFolders(), f.Paths...) {
 		found := false
 		_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {

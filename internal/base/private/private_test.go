@@ -52,7 +52,7 @@ func TestFilesByAnyName(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(folder, "soft"))
 	require.NoError(t, err)
-	require.True(t, files.Holds(info))
+	require.True(t, files.ContainsFile(info))
 	require.False(t, files.IsNamed(info))
 	put("t.db.key")
 	require.True(t, private.IsServers(filepath.Join(folder, "t.db")))

@@ -66,12 +66,12 @@ func ResponseEchoes[T string | []byte](c *ConnectionSecrets, answer T) (echoes b
 	return echoes
 }
 
-// Text masks the secrets that Echoes finds in a text of a successful response.
-func (c *ConnectionSecrets) Text(text string) string {
+// MaskEchoes masks the secrets that Echoes finds in a text of a successful response.
+func (c *ConnectionSecrets) MaskEchoes(text string) string {
 	return maskText([]*masker{c.withPatterns().distinct}, text)
 }
 
-// Value is Text for all texts and keys of a JSON value. v is not changed.
+// Value is MaskEchoes for all texts and keys of a JSON value. v is not changed.
 func (c *ConnectionSecrets) Value(v any) any {
 	return maskValue([]*masker{c.withPatterns().distinct}, v)
 }

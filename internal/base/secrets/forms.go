@@ -85,7 +85,7 @@ func plainForms(secret string) []string {
 	all = append(all, misreadForms(secret)...)
 	// A secret that itself looks like an escape reads differently in deeper layers.
 	for read := (layer{text: secret}); len(all) < 16; {
-		under, changed := read.unescaped()
+		under, changed := read.unescapeOnce()
 		if !changed {
 			break
 		}

@@ -27,7 +27,7 @@ func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (h handler) Handle(ctx context.Context, record slog.Record) error {
-	masked := slog.NewRecord(record.Time, record.Level, h.secrets.Text(record.Message), record.PC)
+	masked := slog.NewRecord(record.Time, record.Level, h.secrets.MaskText(record.Message), record.PC)
 	record.Attrs(func(attr slog.Attr) bool {
 		masked.AddAttrs(h.maskAttr(attr))
 		return true
@@ -48,7 +48,7 @@ func (h handler) maskAttr(attr slog.Attr) slog.Attr {
 	value := attr.Value.Resolve()
 	switch value.Kind() {
 	case slog.KindString:
-		return slog.String(attr.Key, h.secrets.Text(value.String()))
+		return slog.String(attr.Key, h.secrets.MaskText(value.String()))
 	case slog.KindGroup:
 		members := value.Group()
 		masked := lists.Map(members, h.maskAttr)
@@ -56,7 +56,7 @@ func (h handler) maskAttr(attr slog.Attr) slog.Attr {
 	case slog.KindAny:
 		// Values that may change later are logged as text.
 		text := fmt.Sprintf("%+v", value.Any())
-		if masked := h.secrets.Text(text); masked != text {
+		if masked := h.secrets.MaskText(text); masked != text {
 			return slog.String(attr.Key, masked)
 		}
 	}

@@ -116,8 +116,8 @@ func (s *Masker) AddConnection(raw string) *ConnectionSecrets {
 	return connection
 }
 
-// Login adds credentials of a connection that come from a file or the environment rather than from its configuration.
-func (s *Masker) Login(connection *ConnectionSecrets, user, password string) {
+// AddLogin adds credentials of a connection that come from a file or the environment rather than from its configuration.
+func (s *Masker) AddLogin(connection *ConnectionSecrets, user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if user != "" && !slices.Contains(connection.logins, user) {
@@ -185,8 +185,8 @@ func (s *Masker) allMaskers() []*masker {
 	return all
 }
 
-// Text returns a text with all secrets replaced by stars.
-func (s *Masker) Text(text string) string { return maskText(s.allMaskers(), text) }
+// MaskText returns a text with all secrets replaced by stars.
+func (s *Masker) MaskText(text string) string { return maskText(s.allMaskers(), text) }
 
 // Value returns a JSON value whose texts and keys are masked. v is not changed.
 func (s *Masker) Value(v any) any { return maskValue(s.allMaskers(), v) }
@@ -227,7 +227,7 @@ func maskText(maskers []*masker, text string) string {
 				})
 			}
 		}
-		under, changed := read.unescaped()
+		under, changed := read.unescapeOnce()
 		if !changed || depth == maxLayers {
 			break
 		}

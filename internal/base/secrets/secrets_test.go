@@ -52,13 +52,13 @@ func TestEveryFormOfASecretIsMasked(t *testing.T) {
 		"misread": strings.NewReplacer("ä", "Ã¤", "ß", "ÃŸ", "😀", "ðŸ˜€").Replace(secret),
 		"octal":   strings.ReplaceAll(secret, "ä", `\303\244`),
 	} {
-		require.Equal(t, "x: *** y", set.Text("x: "+text+" y"), form)
+		require.Equal(t, "x: *** y", set.MaskText("x: "+text+" y"), form)
 	}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			for after := range 3 {
 				text := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret + strings.Repeat("y", after)))
-				masked := set.Text("a: " + text + " b")
+				masked := set.MaskText("a: " + text + " b")
 				require.LessOrEqual(t, len(strings.ReplaceAll(masked, secrets.Stars, "")), len("a:  b")+4+4, masked)
 				require.Contains(t, masked, secrets.Stars)
 			}
@@ -75,21 +75,21 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"", "a", "100% of it & more \\ less", "sesam is open", "abcd, xabc and abc-d", "xy me", "banana ana.example.org ana-b",
 		"%zz &unknown; &#xffffffff; \\q \\u12", strings.Repeat("%2541", 100),
 	} {
-		require.Equal(t, text, set.Text(text))
+		require.Equal(t, text, set.MaskText(text))
 	}
-	require.Equal(t, `*** says: the password of "***" is *** or "***".`, set.Text(`ana says: the password of "ana" is abc or "sesame".`))
+	require.Equal(t, `*** says: the password of "***" is *** or "***".`, set.MaskText(`ana says: the password of "ana" is abc or "sesame".`))
 }
 
 func TestPiecesOfASecretAtTheEndsOfATextAreMasked(t *testing.T) {
 	t.Parallel()
 	set := masking("Q7xAbCdEfGhIjKl")
-	require.Equal(t, "sent ***", set.Text("sent Q7xAbCd"))
-	require.Equal(t, "*** was sent", set.Text("CdEfGhIjKl was sent"))
-	require.Equal(t, "sent Q7xAb", set.Text("sent Q7xAb"), "too little to tell")
-	require.Equal(t, "***", set.Text("***"))
-	require.Equal(t, "1: ***\n2: ***\r\nrow (7, ***...) of ***… and ***", set.Text("1: Q7xAbCd\n2: Q7xAbCdE\r\nrow (7, Q7xAbCdEf...) of Q7xAbCdEfG… and Q7xAbCdEfGh"))
-	require.Equal(t, "Q7xAbCd is not all of it. ...", set.Text("Q7xAbCd is not all of it. ..."))
-	require.Equal(t, "(***...)", set.Text(fmt.Sprintf("(%x...)", "Q7xAbCdEf")), "as PostgreSQL shows bytes of a row that fails")
+	require.Equal(t, "sent ***", set.MaskText("sent Q7xAbCd"))
+	require.Equal(t, "*** was sent", set.MaskText("CdEfGhIjKl was sent"))
+	require.Equal(t, "sent Q7xAb", set.MaskText("sent Q7xAb"), "too little to tell")
+	require.Equal(t, "***", set.MaskText("***"))
+	require.Equal(t, "1: ***\n2: ***\r\nrow (7, ***...) of ***… and ***", set.MaskText("1: Q7xAbCd\n2: Q7xAbCdE\r\nrow (7, Q7xAbCdEf...) of Q7xAbCdEfG… and Q7xAbCdEfGh"))
+	require.Equal(t, "Q7xAbCd is not all of it. ...", set.MaskText("Q7xAbCd is not all of it. ..."))
+	require.Equal(t, "(***...)", set.MaskText(fmt.Sprintf("(%x...)", "Q7xAbCdEf")), "as PostgreSQL shows bytes of a row that fails")
 }
 
 // TestWrappedBase64IsMasked: PostgreSQL's encode and Python's encodebytes break base64 into lines of 76 characters.
@@ -98,11 +98,11 @@ func TestWrappedBase64IsMasked(t *testing.T) {
 	token := strings.Repeat("tok-7fA9-Zq31_xYw2.8kLmN0pQ-", 5)
 	text := base64.StdEncoding.EncodeToString([]byte("ana:" + token + "?"))
 	for _, end := range []string{"\n", "\r\n", `\n`, `\r\n`} {
-		masked := masking(token).Text("it is " + text[:76] + end + text[76:152] + end + text[152:] + ", an" + end + "other line")
+		masked := masking(token).MaskText("it is " + text[:76] + end + text[76:152] + end + text[152:] + ", an" + end + "other line")
 		require.Equal(t, "it is "+text[:5]+"***"+text[len(text)-3:]+", an"+end+"other line", masked)
 	}
 	const lines = "words of a text\nin lines"
-	require.Equal(t, lines, masking("text-in").Text(lines))
+	require.Equal(t, lines, masking("text-in").MaskText(lines))
 }
 
 // TestLayersOfEscapes passes maxLayers: escaped four times a secret is found, five times it is left.
@@ -112,9 +112,9 @@ func TestLayersOfEscapes(t *testing.T) {
 	text := "a secret/of mine"
 	for range 4 {
 		text = url.QueryEscape(text)
-		require.Equal(t, "it is ***", set.Text("it is "+text))
+		require.Equal(t, "it is ***", set.MaskText("it is "+text))
 	}
-	require.NotContains(t, set.Text("it is "+url.QueryEscape(text)), secrets.Stars)
+	require.NotContains(t, set.MaskText("it is "+url.QueryEscape(text)), secrets.Stars)
 }
 
 // TestSetsOfSets passes maxAdded.
@@ -123,14 +123,14 @@ func TestSetsOfSets(t *testing.T) {
 	worker := masking("of-the-worker")
 	attempt := worker.With()
 	attempt.Add("of-the-attempt")
-	require.Equal(t, "*** ***", attempt.Text("of-the-worker of-the-attempt"))
-	require.Equal(t, "*** of-the-attempt", worker.Text("of-the-worker of-the-attempt"))
+	require.Equal(t, "*** ***", attempt.MaskText("of-the-worker of-the-attempt"))
+	require.Equal(t, "*** of-the-attempt", worker.MaskText("of-the-worker of-the-attempt"))
 	worker.Add("fetched-later")
-	require.Equal(t, "***", attempt.Text("fetched-later"))
+	require.Equal(t, "***", attempt.MaskText("fetched-later"))
 	for i := range 1000 {
 		worker.Add(fmt.Sprintf("token-%04d", i))
 	}
-	require.Equal(t, "*** token-0001", worker.Text("token-0999 token-0001"), "what was added long ago is forgotten")
+	require.Equal(t, "*** token-0001", worker.MaskText("token-0999 token-0001"), "what was added long ago is forgotten")
 }
 
 // TestSecretsOfConnections: whatever the form of a connection, what is meant as
@@ -162,9 +162,9 @@ func TestSecretsOfConnections(t *testing.T) {
 		"bearer:t@https://api.test":                              {"t@https://api.test"},
 	} {
 		set, _ := used(raw)
-		require.NotContains(t, set.Text("it is "+raw), strings.TrimSpace(raw), raw)
+		require.NotContains(t, set.MaskText("it is "+raw), strings.TrimSpace(raw), raw)
 		for _, secret := range want {
-			require.Equal(t, "it is ***", set.Text("it is "+secret), raw)
+			require.Equal(t, "it is ***", set.MaskText("it is "+secret), raw)
 		}
 	}
 	for raw, text := range map[string]string{
@@ -177,11 +177,11 @@ func TestSecretsOfConnections(t *testing.T) {
 		"/var/lib/reprise/data-12.db":              "open /var/lib/reprise/data-12.db",
 	} {
 		set, _ := used(raw)
-		require.Equal(t, text, set.Text(text), raw)
+		require.Equal(t, text, set.MaskText(text), raw)
 	}
 	set, _ := used("postgres://ana:pw@db.test/app")
-	require.Equal(t, `user "***" at db.test`, set.Text(`user "ana" at db.test`))
-	require.Equal(t, `connect to ***`, set.Text(`connect to postgres://ana:pw@db.test/app`))
+	require.Equal(t, `user "***" at db.test`, set.MaskText(`user "ana" at db.test`))
+	require.Equal(t, `connect to ***`, set.MaskText(`connect to postgres://ana:pw@db.test/app`))
 }
 
 // TestLoginsOfElsewhere: what a driver finds in a file or the environment is
@@ -190,11 +190,11 @@ func TestLoginsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	set := &secrets.Masker{}
 	connection := set.AddConnection("postgres://db.test/app")
-	set.Login(connection, "root", "from-a-file")
+	set.AddLogin(connection, "root", "from-a-file")
 	attempt := set.With()
 	attempt.UseConnection(connection)
-	require.Equal(t, `user "***" with ***`, attempt.Text(`user "root" with from-a-file`))
-	require.Equal(t, `user "root" with ***`, set.Text(`user "root" with from-a-file`))
+	require.Equal(t, `user "***" with ***`, attempt.MaskText(`user "root" with from-a-file`))
+	require.Equal(t, `user "root" with ***`, set.MaskText(`user "root" with from-a-file`))
 }
 
 func TestAnswersThatRepeatASecret(t *testing.T) {
@@ -212,7 +212,7 @@ func TestAnswersThatRepeatASecret(t *testing.T) {
 	require.False(t, secrets.ResponseEchoes(connection, strings.Repeat(`{"a": "t0ken 12345"}`, 100)))
 	set := &secrets.Masker{}
 	require.True(t, secrets.ResponseEchoes(set.AddToken("fetched-12345"), "it is fetched-12345"))
-	require.Equal(t, "it is ***", set.Text("it is fetched-12345"))
+	require.Equal(t, "it is ***", set.MaskText("it is fetched-12345"))
 	require.False(t, secrets.ResponseEchoes(set.AddToken(""), "nothing"))
 	_, weak := used("postgres://app:patients@db.test/app")
 	require.False(t, secrets.ResponseEchoes(weak, "patients of app"), "a word is no secret that data could not have")
@@ -242,7 +242,7 @@ func BenchmarkMaskText(b *testing.B) {
 			b.Run(fmt.Sprintf("%s %d KiB", name, size>>10), func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					set.Text(text)
+					set.MaskText(text)
 				}
 			})
 		}
@@ -269,7 +269,7 @@ func BenchmarkText(b *testing.B) {
 	text := strings.Repeat("nothing of it is \\u0041 secret and 100% true ", 16<<10/44)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		set.Text(text)
+		set.MaskText(text)
 	}
 }
 
@@ -283,9 +283,9 @@ func TestAConnectionThatIsAMap(t *testing.T) {
 		"b-hunter-1", base64.StdEncoding.EncodeToString([]byte("ana:b-hunter-1")), "r-hunter-2", "h-hunter-3", "Token t-hunter-4", "t-hunter-4",
 		"o-hunter-5", "q-hunter-6/+", url.QueryEscape("q-hunter-6/+"), "k-hunter-7", "c-hunter-8", "ana",
 	} {
-		require.NotContains(t, set.Text("it says "+secret+" here"), secret)
+		require.NotContains(t, set.MaskText("it says "+secret+" here"), secret)
 	}
-	require.Equal(t, "https://login.test/token or https://api.test", set.Text("https://login.test/token or https://api.test"))
+	require.Equal(t, "https://login.test/token or https://api.test", set.MaskText("https://login.test/token or https://api.test"))
 }
 
 // TestALoginIsMasked has all that is sent in it masked but names of users, and nothing else of its session.
@@ -295,14 +295,14 @@ func TestALoginIsMasked(t *testing.T) {
 		`"body": {"username": "ana", "grant_type": "password", "pw": "b-hunter-2", "list": [{"pin": 123456}, "i-hunter-3"], "client": {"from": "file", "path": "login.txt"}}}, ` +
 		`"token": "{{ response.token }}", "send": {"header": "X-Session", "value": "Session {{ token }}"}, "expires": "30m", "logout": {"url": "/logout", "method": "DELETE"}}}`)
 	for _, secret := range []string{"h-hunter-1", "b-hunter-2", "i-hunter-3", "123456", "ana"} {
-		require.NotContains(t, set.Text("it says "+secret+" here"), secret)
+		require.NotContains(t, set.MaskText("it says "+secret+" here"), secret)
 	}
 	const said = "POST /login with password of login.txt, X-Session: Session, {{ response.token }} for 30m, DELETE /logout, header"
-	require.Equal(t, said, set.Text(said))
+	require.Equal(t, said, set.MaskText(said))
 	set, _ = used(`{"jwt": {"issuer": "robot@acme.test", "claims": {"tenant": "acme-tenant-1"}, "private_key": "-----BEGIN KEY-----\nk3ybytes0123456789abcd\n-----END KEY-----"}}`)
-	require.Equal(t, "robot@acme.test acme-tenant-1 ***", set.Text("robot@acme.test acme-tenant-1 k3ybytes0123456789abcd"))
+	require.Equal(t, "robot@acme.test acme-tenant-1 ***", set.MaskText("robot@acme.test acme-tenant-1 k3ybytes0123456789abcd"))
 	set, _ = used(`{"session": {"login": {"url": "https://api.test/login", "form": {"from": "f-hunter-1", "to": "t-hunter-2"}}}}`)
-	require.Equal(t, "*** ***", set.Text("f-hunter-1 t-hunter-2"))
+	require.Equal(t, "*** ***", set.MaskText("f-hunter-1 t-hunter-2"))
 }
 
 // TestWhereASecretIsMayBeShown has no word of a source masked, and the rest of its connection is.
@@ -315,8 +315,8 @@ func TestWhereASecretIsMayBeShown(t *testing.T) {
 		`{"query": {"api_key": {"from": "file", "path": "shop.json", "field": "password"}}}`,
 	} {
 		set, _ := used(raw)
-		require.Equal(t, said, set.Text(said), raw)
+		require.Equal(t, said, set.MaskText(said), raw)
 	}
 	set, _ := used(`{"headers": {"X-Key": {"from": "file", "path": "shop.json"}, "X-Token": "t-hunter-4"}}`)
-	require.Equal(t, "shop.json ***", set.Text("shop.json t-hunter-4"))
+	require.Equal(t, "shop.json ***", set.MaskText("shop.json t-hunter-4"))
 }

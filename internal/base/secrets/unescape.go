@@ -27,9 +27,9 @@ func (l layer) originOf(i int) int {
 	return int(l.at[i])
 }
 
-// unescaped undoes one level of escapes: of URLs, of strings in JSON and programs, and of HTML. It returns false if
+// unescapeOnce undoes one level of escapes: of URLs, of strings in JSON and programs, and of HTML. It returns false if
 // there are none.
-func (l layer) unescaped() (layer, bool) {
+func (l layer) unescapeOnce() (layer, bool) {
 	if strings.IndexByte(l.text, '%') < 0 && strings.IndexByte(l.text, '\\') < 0 && strings.IndexByte(l.text, '&') < 0 {
 		return l, false
 	}

@@ -18,8 +18,8 @@ type Paper struct {
 // Unbounded is the width of pipes and files: nothing is cut or wrapped, and tables have all their columns.
 const Unbounded = 1 << 20
 
-// Lines wraps a text between words at the paper's width.
-func (p Paper) Lines(said string) []string { return WrapText(said, p.Width) }
+// WrapLines wraps a text between words at the paper's width.
+func (p Paper) WrapLines(said string) []string { return WrapText(said, p.Width) }
 
 // Shorten cuts a text for a terminal. For pipes and files, it only joins its lines.
 func (p Paper) Shorten(text string, most int) string {
@@ -42,7 +42,7 @@ func PaperOf(w io.Writer) Paper {
 	if !IsTerminal(w) {
 		return Paper{Width: Unbounded}
 	}
-	return Paper{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: Width(w)}
+	return Paper{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Width: OutputWidth(w)}
 }
 
 // IsTerminal reports whether a stream goes to a terminal.
@@ -60,8 +60,8 @@ func FileOf(w io.Writer) *os.File {
 	return file
 }
 
-// Width returns the width of the terminal; 80 for other outputs, where help and other prose are wrapped too.
-func Width(w io.Writer) int {
+// OutputWidth returns the width of the terminal; 80 for other outputs, where help and other prose are wrapped too.
+func OutputWidth(w io.Writer) int {
 	const fallback, least = 80, 20
 	if file := FileOf(w); file != nil {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > least {
@@ -71,8 +71,8 @@ func Width(w io.Writer) int {
 	return fallback
 }
 
-// Program returns this program as its user calls it, so that printed commands can be pasted.
-func Program() string { return programName(os.Args[0]) }
+// ProgramName returns this program as its user calls it, so that printed commands can be pasted.
+func ProgramName() string { return programName(os.Args[0]) }
 
 func programName(called string) string {
 	if filepath.Base(called) == called || strings.Contains(called, "go-build") { // go run leaves nothing behind

@@ -12,7 +12,7 @@ import (
 )
 
 // Screen is a standard stream. Data that could control a terminal or deceive its reader is shown without effect:
-// every character that Visible changes. Our own colours are marked by Paper; what moves the cursor bypasses Screen.
+// every character that EscapeInvisible changes. Our own colours are marked by Paper; what moves the cursor bypasses Screen.
 type Screen struct {
 	To io.Writer
 	// Err is the first error of a write: part of the requested output is then missing.
@@ -21,18 +21,18 @@ type Screen struct {
 
 // Write expects whole characters, as all callers write.
 func (s *Screen) Write(p []byte) (int, error) {
-	text := Visible(string(p))
+	text := EscapeInvisible(string(p))
 	if PaperOf(s.To).Colour {
 		text = styles.Replace(text)
 	}
-	if err := s.Verbatim([]byte(text)); err != nil {
+	if err := s.WriteVerbatim([]byte(text)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// Verbatim writes a text unchanged, such as the text of a file that is not only for people to read.
-func (s *Screen) Verbatim(text []byte) error {
+// WriteVerbatim writes a text unchanged, such as the text of a file that is not only for people to read.
+func (s *Screen) WriteVerbatim(text []byte) error {
 	_, err := s.To.Write(text)
 	if s.Err == nil {
 		s.Err = err
@@ -40,10 +40,10 @@ func (s *Screen) Verbatim(text []byte) error {
 	return err
 }
 
-// Visible replaces the characters that would control a terminal, or be invisible, by JSON escapes: those that
+// EscapeInvisible replaces the characters that would control a terminal, or be invisible, by JSON escapes: those that
 // source.IsHidden names except line breaks and tabs. A JSON document has them only inside strings, and keeps its
 // meaning. Invalid UTF-8 is shown as in Go.
-func Visible(text string) string {
+func EscapeInvisible(text string) string {
 	if !strings.ContainsFunc(text, IsUnsafe) {
 		return text
 	}
@@ -63,7 +63,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// IsUnsafe reports whether Visible may have to replace the character. RuneError counts, because it stands for invalid
+// IsUnsafe reports whether EscapeInvisible may have to replace the character. RuneError counts, because it stands for invalid
 // bytes.
 func IsUnsafe(r rune) bool {
 	return r != '\n' && r != '\t' && (r == utf8.RuneError || source.IsHidden(r))

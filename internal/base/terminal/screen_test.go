@@ -18,8 +18,8 @@ func TestWhatATerminalWouldObeyIsShown(t *testing.T) {
 		"line\u2028two":           `line\u2028two`,
 		"bad \xff\xc3 bytes":      `bad \xff\xc3 bytes`,
 	} {
-		require.Equal(t, shown, Visible(text))
-		require.Equal(t, shown, Visible(shown), "shown once")
+		require.Equal(t, shown, EscapeInvisible(text))
+		require.Equal(t, shown, EscapeInvisible(shown), "shown once")
 		var b bytes.Buffer
 		n, err := (&Screen{To: &b}).Write([]byte(text))
 		require.NoError(t, err)

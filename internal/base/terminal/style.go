@@ -57,5 +57,5 @@ func (p Paper) Paint(style Style, text string) string {
 	return style.escapeCode() + text + Plain.escapeCode()
 }
 
-// Warning paints a text that must not be overlooked.
-func (p Paper) Warning(text string) string { return p.Paint(Warning, text) }
+// PaintWarning paints a text that must not be overlooked.
+func (p Paper) PaintWarning(text string) string { return p.Paint(Warning, text) }

@@ -41,7 +41,7 @@ func Ago(at, now time.Time) string {
 
 // OneLine replaces line breaks and tabs by spaces. It keeps runs of spaces, which align columns.
 func OneLine(line string) string {
-	return Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
+	return EscapeInvisible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(line))
 }
 
 // SecondsText formats a number of seconds like Duration.
@@ -73,9 +73,9 @@ func Duration(d time.Duration) string {
 
 // Shorten joins the lines of a text and cuts it to a number of characters.
 func Shorten(text string, most int) string {
-	text = Visible(strings.Join(strings.Fields(text), " "))
+	text = EscapeInvisible(strings.Join(strings.Fields(text), " "))
 	if utf8.RuneCountInString(text) > most {
-		return source.Cut(text, most-1)
+		return source.CutText(text, most-1)
 	}
 	return text
 }

@@ -129,7 +129,7 @@ func (c *Sampler) readQueue(ctx context.Context) error {
 // countPolling counts the workers that polled recently: the server lists others for minutes.
 func countPolling(pollers []*taskqueuepb.PollerInfo, now time.Time) (polling int) {
 	for _, poller := range pollers {
-		if (runs.Workers{Count: 1, LastPoll: poller.GetLastAccessTime().AsTime()}).Poll(now) {
+		if (runs.Workers{Count: 1, LastPoll: poller.GetLastAccessTime().AsTime()}).HavePolled(now) {
 			polling++
 		}
 	}

@@ -24,7 +24,7 @@ func WatchStore(ctx context.Context, store *payload.Store, to meter.Gauges, logg
 	defer ticks.Stop()
 	var away time.Time // since when, zero while it is there
 	for {
-		err := store.Ready(ctx)
+		err := store.CheckReady(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -47,7 +47,7 @@ func WatchStore(ctx context.Context, store *payload.Store, to meter.Gauges, logg
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-		case <-store.Changed():
+		case <-store.FailureSignal():
 		case <-retryAt(err):
 		}
 	}

@@ -52,7 +52,7 @@ func (r *readings) read() (up float64, log string) {
 func TestStoreIsWatched(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "payloads")
-	address, err := payload.Directory(dir)
+	address, err := payload.DirectoryAddress(dir)
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)

@@ -67,15 +67,15 @@ func (c *Sampler) sweepWatermarks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.add(page.Runs, time.Now())
+		s.addPage(page.Runs, time.Now())
 		ended = page.Next == nil && len(s.todo) == 0 || len(s.seen) >= mostSwept || len(page.Runs) == 0
 	}
 	s.since, s.began, s.seen = s.began.Add(-sweepOverlap), time.Time{}, nil
 	return nil
 }
 
-// add adds the last run of each new playbook on a page. Pages list runs that ended last first.
-func (s *sweep) add(page []runs.Found, now time.Time) {
+// addPage adds the last run of each new playbook on a page. Pages list runs that ended last first.
+func (s *sweep) addPage(page []runs.Found, now time.Time) {
 	known := map[string]bool{"": true}
 	for _, name := range s.seen {
 		known[name] = true
@@ -94,7 +94,7 @@ func (s *sweep) add(page []runs.Found, now time.Time) {
 
 // readWatermarks reads the watermarks from the result of an ended run. A run without a result has none.
 func (c *Sampler) readWatermarks(ctx context.Context, run runs.Found) error {
-	result, err := ending.Of(ctx, c.Reader.Client.GetWorkflow(ctx, run.WorkflowID, run.LastRunID()))
+	result, err := ending.WaitForResult(ctx, c.Reader.Client.GetWorkflow(ctx, run.WorkflowID, run.LastRunID()))
 	if errors.Is(err, ending.ErrNoResult) || errors.Is(err, ending.ErrRefused) {
 		return nil
 	}

@@ -85,8 +85,8 @@ func (r *Reader) Chain(ctx context.Context, workflowID, runID string) (*Chain, e
 	return chain, r.gatherLetters(ctx, chain)
 }
 
-// Running returns the last reprocess if it is open, else nil.
-func (c *Chain) Running() *runs.Run {
+// RunningReprocess returns the last reprocess if it is open, else nil.
+func (c *Chain) RunningReprocess() *runs.Run {
 	if n := len(c.Rounds); n > 0 && !c.Rounds[n-1].Closed() {
 		return c.Rounds[n-1]
 	}
@@ -379,5 +379,5 @@ func mergeValues(base, overlay expression.Value) expression.Value {
 	case base.Data == nil:
 		return overlay
 	}
-	return expression.Of(expression.Merge(base.Data, overlay.Data))
+	return expression.Of(expression.MergeMaps(base.Data, overlay.Data))
 }

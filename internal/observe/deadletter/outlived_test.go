@@ -145,7 +145,7 @@ func TestFailuresThatOnlyTheLoopReports(t *testing.T) {
 	}, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
 	w.RegisterWorkflowWithOptions(func(workflow.Context, protocol.LoopInput) (*interpreter.LoopResult, error) {
 		result := interpreter.NewLoopResult(3)
-		result.Add(1, "b", interpreter.IterationResult{Index: 1, Result: interpreter.CallResult{
+		result.AddIteration(1, "b", interpreter.IterationResult{Index: 1, Result: interpreter.CallResult{
 			Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Kind: interpreter.KindTool, Message: "too large"},
 		}})
 		result.Stats.Failed, result.Stats.Cancelled = 2, 1

@@ -21,10 +21,10 @@ var ErrNoResult = errors.New("the run ended without a result")
 // ErrRefused means that validation refused the playbook, so nothing of it ran.
 var ErrRefused = errors.New("the worker refused the playbook")
 
-// Of waits for a run and returns its result, whatever its status: the result of a failed or cancelled run is in the
+// WaitForResult waits for a run and returns its result, whatever its status: the result of a failed or cancelled run is in the
 // details of its failure. An error that wraps ErrRefused or ErrNoResult means that the run ended without a result; any
 // other error, that its result could not be read.
-func Of(ctx context.Context, run client.WorkflowRun) (protocol.Result, error) {
+func WaitForResult(ctx context.Context, run client.WorkflowRun) (protocol.Result, error) {
 	var result protocol.Result
 	err := run.Get(ctx, &result)
 	if err == nil || protocol.DecodeDetails(err, &result) {

@@ -35,8 +35,8 @@ func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, statu
 	workload := b.Workload
 	b.Workload = nil // a playbook within has its own
 	defer func() { b.Workload = workload }()
-	action := book.Resolve(step.Action)
-	if !action.Traits().Plays || b.drawn == mostInner {
+	action := book.ResolveAction(step.Action)
+	if !action.ToolTraits().Plays || b.drawn == mostInner {
 		return nil
 	}
 	if inner, of := b.startedRun(step, status); inner != nil {
@@ -58,7 +58,7 @@ func (b *Children) drawChild(book *playbook.Playbook, step *playbook.Step, statu
 	if !known {
 		return nil
 	}
-	inner, err := interpreter.Load(file, text)
+	inner, err := interpreter.LoadPlaybook(file, text)
 	if err != nil {
 		return nil
 	}

@@ -81,7 +81,7 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 	}
 	g.joinSteps(known)
 	if status != nil {
-		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status.Word())
+		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status.DisplayWord())
 		for _, step := range status.Steps {
 			if drawn := known[step.Step]; drawn != nil {
 				drawn.state, drawn.details = step.Status, stateText(step, status.At)
@@ -238,7 +238,7 @@ func (s *node) boxLines() []string {
 		lines = append(lines, s.loop)
 	}
 	if s.state != "" {
-		lines = append(append(lines, s.state.Word()), s.details...)
+		lines = append(append(lines, s.state.DisplayWord()), s.details...)
 	}
 	return lines
 }

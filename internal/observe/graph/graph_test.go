@@ -41,7 +41,7 @@ func TestGoldenGraphs(t *testing.T) {
 		text, err := fs.ReadFile(playbooks.FS, name)
 		require.NoError(t, err)
 		files := check.NewFiles(func(name string) ([]byte, error) { return fs.ReadFile(playbooks.FS, name) })
-		book, found := check.Validate(source.NewFile(name, text), activities.Default(), check.Options{Files: files})
+		book, found := check.Validate(source.NewFile(name, text), activities.DefaultCatalogue(), check.Options{Files: files})
 		require.False(t, found.HasErrors(), "%v", found)
 		for format, draw := range formats {
 			testenv.Golden(t, *update, name+"."+format, draw(New(book, nil, &Children{Files: files.Texts()})))
@@ -83,7 +83,7 @@ workflow:
 
 func bookFrom(t *testing.T, text string) *playbook.Playbook {
 	t.Helper()
-	book, found := check.Validate(source.NewFile("x.yaml", []byte(text)), activities.Default(), check.Options{})
+	book, found := check.Validate(source.NewFile("x.yaml", []byte(text)), activities.DefaultCatalogue(), check.Options{})
 	require.False(t, found.HasErrors(), "%v", found)
 	return book
 }

@@ -16,9 +16,9 @@ type names struct{ workload map[string]any }
 func namesOf(book *playbook.Playbook, below *Children) names {
 	values := any(book.Workload)
 	if below != nil && below.Workload != nil {
-		values = expression.Merge(book.Workload, below.Workload)
+		values = expression.MergeMaps(book.Workload, below.Workload)
 	}
-	workload, _ := render.Masked(values).(map[string]any)
+	workload, _ := render.MaskSecrets(values).(map[string]any)
 	return names{workload}
 }
 

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Attempt returns an attempt's name: its step with visit, index and so on.
-func Attempt(to interpreter.AnswerTo) string {
+// AttemptName returns an attempt's name: its step with visit, index and so on.
+func AttemptName(to interpreter.AnswerTo) string {
 	text := to.Step
 	if to.Visit > 1 {
 		text += fmt.Sprintf("#%d", to.Visit)
@@ -26,8 +26,8 @@ func Attempt(to interpreter.AnswerTo) string {
 	return text
 }
 
-// Awaited describes since when an attempt has waited for its answer, and until when it will.
-func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
+// DescribeAwaited describes since when an attempt has waited for its answer, and until when it will.
+func DescribeAwaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	text := "awaits an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
 	if awaits.Until.IsZero() {
 		return text
@@ -38,8 +38,8 @@ func Awaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 // barWidth is the width of a progress bar, in columns.
 const barWidth = 20
 
-// Progress describes the progress of an attempt, with a bar if its total is known.
-func Progress(awaits *interpreter.AwaitedDetails) string {
+// DescribeProgress describes the progress of an attempt, with a bar if its total is known.
+func DescribeProgress(awaits *interpreter.AwaitedDetails) string {
 	text := terminal.Shorten(awaits.Progress(), 300)
 	if awaits.Total <= 0 || text == "" {
 		return text
@@ -51,7 +51,7 @@ func Progress(awaits *interpreter.AwaitedDetails) string {
 // AwaitedText describes what an attempt asks: the question, the options and the form.
 func AwaitedText(awaits *interpreter.AwaitedDetails) []string {
 	var said []string
-	if progress := Progress(awaits); progress != "" {
+	if progress := DescribeProgress(awaits); progress != "" {
 		said = append(said, progress)
 	}
 	if awaits.Approval == nil {
@@ -86,7 +86,7 @@ func fieldText(item playbook.ApprovalItem) string {
 // AnswerCommand returns the command that answers an attempt.
 func AnswerCommand(id, step string, index *int, awaits *interpreter.AwaitedDetails) string {
 	verb, option := awaits.AnswerCommand()
-	command := fmt.Sprintf("%s %s %s %s", terminal.Program(), verb, terminal.ShellWord(id), terminal.ShellWord(step))
+	command := fmt.Sprintf("%s %s %s %s", terminal.ProgramName(), verb, terminal.ShellWord(id), terminal.ShellWord(step))
 	if index != nil {
 		command += fmt.Sprintf(" --index %d", *index)
 	}

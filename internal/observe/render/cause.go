@@ -51,7 +51,7 @@ func (o EndedRun) Cause() *Cause {
 			failure = first.Error
 			cause.Step += fmt.Sprintf("[%d]", first.Index)
 			if first.Element.Data != nil {
-				cause.Element = Element(Masked(first.Element.Data))
+				cause.Element = FormatElement(MaskSecrets(first.Element.Data))
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func WaitingCause(status *runs.Status) *Cause {
 		if step.Status != interpreter.RetryPending || step.Error == nil || step.Loop != nil {
 			continue
 		}
-		cause := &Cause{Step: stepLabel(step), Body: Body(step.Error)}
+		cause := &Cause{Step: stepLabel(step), Body: ResponseBody(step.Error)}
 		cause.describeFailure(step.Error)
 		return cause
 	}
@@ -162,8 +162,8 @@ func NewExcerpt(text string) Excerpt {
 	}
 }
 
-// Body returns the response that came with a failure, as text. For a child run it is empty: the message suffices.
-func Body(failure *interpreter.ErrorObject) Excerpt {
+// ResponseBody returns the response that came with a failure, as text. For a child run it is empty: the message suffices.
+func ResponseBody(failure *interpreter.ErrorObject) Excerpt {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return Excerpt{}
 	}

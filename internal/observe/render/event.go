@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter"
 )
 
-// Event describes an event in words, without its time and name.
-func Event(event runs.Event) string {
+// DescribeEvent describes an event in words, without its time and name.
+func DescribeEvent(event runs.Event) string {
 	said := strings.Join(eventFacts(event), ", ")
 	if failure := event.Error; failure != nil && event.Event == runs.StepRetry { // it was in full where it happened
 		said += ": " + failure.ShortText()
@@ -74,13 +74,13 @@ func eventFacts(event runs.Event) []string {
 		add("under the key %s", event.Concurrency)
 	}
 	if event.Stats != nil {
-		add("%s iterations", event.Stats.Text())
+		add("%s iterations", event.Stats.ProgressText())
 	}
 	if event.Duration > 0 && event.Event != runs.ActionStarted {
 		add("%s", terminal.SecondsText(event.Duration))
 	}
 	if event.Child != "" {
-		add("runs %s", terminal.Visible(event.Child))
+		add("runs %s", terminal.EscapeInvisible(event.Child))
 	}
 	if event.Deliveries > 1 {
 		add("dispatched %d times", event.Deliveries)

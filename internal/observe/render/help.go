@@ -15,14 +15,14 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Paused describes what is paused in a run, since when, by whom and why; "" if nothing is. Times are shown without
+// DescribePaused describes what is paused in a run, since when, by whom and why; "" if nothing is. Times are shown without
 // their date if it is that of now.
-func Paused(control interpreter.Control, now time.Time) string {
+func DescribePaused(control interpreter.Control, now time.Time) string {
 	if control.Paused {
 		return "paused" + SinceText(control.Held[""], now)
 	}
 	texts := lists.Map(control.Steps, func(step string) string {
-		return "step " + terminal.Visible(step) + " paused" + SinceText(control.Held[step], now)
+		return "step " + terminal.EscapeInvisible(step) + " paused" + SinceText(control.Held[step], now)
 	})
 	return strings.Join(texts, "; ")
 }
@@ -59,7 +59,7 @@ func HeldByParent(parent runs.ChildWait) interpreter.Control {
 
 // ResumeCommand returns the command that resumes what is paused.
 func ResumeCommand(id string, control interpreter.Control) string {
-	command := terminal.Program() + " resume " + terminal.ShellWord(id)
+	command := terminal.ProgramName() + " resume " + terminal.ShellWord(id)
 	if !control.Paused && len(control.Steps) == 1 {
 		command += " " + terminal.ShellWord(control.Steps[0])
 	}
@@ -86,7 +86,7 @@ func deadLettersOf(status *runs.Status) []string {
 			failed, cancelled = failed+step.Loop.Failed, cancelled+step.Loop.Cancelled
 		}
 	}
-	command := fmt.Sprintf("%s dead-letters list %s", terminal.Program(), terminal.ShellWord(cmp.Or(status.Origin, status.WorkflowID)))
+	command := fmt.Sprintf("%s dead-letters list %s", terminal.ProgramName(), terminal.ShellWord(cmp.Or(status.Origin, status.WorkflowID)))
 	switch {
 	case failed+cancelled == 0:
 		return nil
@@ -100,7 +100,7 @@ func deadLettersOf(status *runs.Status) []string {
 func afterEnd(status *runs.Status) []string {
 	help := deadLettersOf(status)
 	if len(help) == 0 && status.Status == interpreter.Failed {
-		help = append(help, fmt.Sprintf("to see what happened: %s events %s --failed", terminal.Program(), terminal.ShellWord(status.WorkflowID)))
+		help = append(help, fmt.Sprintf("to see what happened: %s events %s --failed", terminal.ProgramName(), terminal.ShellWord(status.WorkflowID)))
 	}
 	return help
 }
@@ -117,9 +117,9 @@ func startRunWorker(status *runs.Status) []string {
 	switch of := status.Build; {
 	case of != nil && of.Pinned:
 		start += " --deployment " + terminal.ShellWord(of.Deployment) + " --build " + terminal.ShellWord(of.ID)
-		return []string{start, fmt.Sprintf("to move the run: %s builds move %s --to BUILD", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
+		return []string{start, fmt.Sprintf("to move the run: %s builds move %s --to BUILD", terminal.ProgramName(), terminal.ShellWord(status.WorkflowID))}
 	case status.NoCurrentBuild != "":
-		return []string{fmt.Sprintf("to see the builds: %s builds", terminal.Program())}
+		return []string{fmt.Sprintf("to see the builds: %s builds", terminal.ProgramName())}
 	}
 	return []string{start}
 }
@@ -138,23 +138,23 @@ func queueOf(status *runs.Status) *runs.QueuePosition {
 	return nil
 }
 
-// Help returns commands that help a run to continue, one per line.
-func Help(status *runs.Status) []string {
+// HelpCommands returns commands that help a run to continue, one per line.
+func HelpCommands(status *runs.Status) []string {
 	switch queue := queueOf(status); {
 	case status.Ended():
 		return afterEnd(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return startRunWorker(status)
-	case status.Silent():
+	case status.IsSilent():
 		return nil // the failure says what to mend
 	case len(status.HeldByParents) > 0 || status.Control.AnyPaused():
 		return resumeCommands(status)
 	case queue != nil && queue.Stopped:
-		return []string{fmt.Sprintf("to request a slot now: %s retry-now %s", terminal.Program(), terminal.ShellWord(status.WorkflowID))}
+		return []string{fmt.Sprintf("to request a slot now: %s retry-now %s", terminal.ProgramName(), terminal.ShellWord(status.WorkflowID))}
 	case queue != nil && queue.NoWorker != nil:
 		return []string{StartWorker(queue.NoWorker.TaskQueue, "")}
 	case queue != nil && len(queue.Holders) > 0:
-		return []string{fmt.Sprintf("to see the run ahead: %s status %s", terminal.Program(), terminal.ShellWord(queue.Holders[0]))}
+		return []string{fmt.Sprintf("to see the run ahead: %s status %s", terminal.ProgramName(), terminal.ShellWord(queue.Holders[0]))}
 	}
 	var waiting []string
 	person, loops := false, false
@@ -175,10 +175,10 @@ func Help(status *runs.Status) []string {
 	if loops {
 		step += " [--index N]"
 	}
-	help := []string{fmt.Sprintf("to retry now: %s retry-now %s%s", terminal.Program(), id, of)}
+	help := []string{fmt.Sprintf("to retry now: %s retry-now %s%s", terminal.ProgramName(), id, of)}
 	if person {
-		help[0] = fmt.Sprintf("to retry: %s retry-now %s%s", terminal.Program(), id, of)
-		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", terminal.Program(), id, step))
+		help[0] = fmt.Sprintf("to retry: %s retry-now %s%s", terminal.ProgramName(), id, of)
+		help = append(help, fmt.Sprintf("to give up: %s skip %s %s --reason TEXT", terminal.ProgramName(), id, step))
 	}
 	return append(help, AnswerCommands(status)...)
 }
@@ -199,7 +199,7 @@ func AnswerCommands(status *runs.Status) []string {
 		case step.Loop != nil && step.Loop.Asks && step.Loop.Running > 0 && step.EndedAt.IsZero():
 			help = append(help, loopAnswerOf(status.WorkflowID, step))
 		case step.Loop != nil && step.Loop.Plays && step.Loop.Running > 0 && len(step.Iterations) == 0 && len(below) == 0:
-			help = append(help, fmt.Sprintf("to see its runs: %s status %s %s", terminal.Program(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
+			help = append(help, fmt.Sprintf("to see its runs: %s status %s %s", terminal.ProgramName(), terminal.ShellWord(status.WorkflowID), terminal.ShellWord(step.Step)))
 		}
 	}
 	return help
@@ -221,7 +221,7 @@ func childCommands(step runs.Step) []string {
 				help = append(help, ResumeCommand(held.Run, *held.Control))
 			case held.Status == interpreter.RetryPending:
 				found[held.Run] = true
-				help = append(help, fmt.Sprintf("to retry now: %s retry-now %s", terminal.Program(), terminal.ShellWord(held.Run)))
+				help = append(help, fmt.Sprintf("to retry now: %s retry-now %s", terminal.ProgramName(), terminal.ShellWord(held.Run)))
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func loopAnswerOf(id string, step runs.Step) string {
 			return "to answer: " + AnswerCommand(id, step.Step, &iteration.Index, iteration.Awaits)
 		}
 	}
-	return fmt.Sprintf("to see what they await: %s status %s %s", terminal.Program(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
+	return fmt.Sprintf("to see what they await: %s status %s %s", terminal.ProgramName(), terminal.ShellWord(id), terminal.ShellWord(step.Step))
 }
 
 // writeHelp writes a command without breaking it. It is put on the next line if it does not fit after its explanation.

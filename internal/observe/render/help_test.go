@@ -26,7 +26,7 @@ func TestGoldenPaused(t *testing.T) {
 		if !control.AnyPaused() {
 			found.Status = interpreter.RetryPending
 		}
-		render.Status(&terminal.Screen{To: &out}, &runs.Status{
+		render.PrintStatus(&terminal.Screen{To: &out}, &runs.Status{
 			Found: found,
 			At:    at, Steps: steps, Control: control,
 		}, terminal.Paper{Width: 80})
@@ -79,9 +79,9 @@ func TestHelpOfRuns(t *testing.T) {
 			[]string{"to see what failed or was cancelled: starter dead-letters list patients-7x2k --cancelled"},
 		},
 	} {
-		help := render.Help(&c.status)
+		help := render.HelpCommands(&c.status)
 		for i := range help {
-			help[i] = strings.ReplaceAll(help[i], terminal.Program()+" ", "starter ")
+			help[i] = strings.ReplaceAll(help[i], terminal.ProgramName()+" ", "starter ")
 		}
 		require.Equal(t, c.help, help)
 	}

@@ -11,8 +11,8 @@ import (
 // masked stands for a value that is not shown.
 const masked = "••••"
 
-// Masked returns a copy of a value in which the values of keys whose names suggest secrets are masked.
-func Masked(value any) any {
+// MaskSecrets returns a copy of a value in which the values of keys whose names suggest secrets are masked.
+func MaskSecrets(value any) any {
 	switch of := value.(type) {
 	case map[string]any:
 		shown := make(map[string]any, len(of))
@@ -21,22 +21,22 @@ func Masked(value any) any {
 			if credential.MentionsSecret(key) && member != nil && member != "" && !isMap {
 				member = masked
 			}
-			shown[key] = Masked(member)
+			shown[key] = MaskSecrets(member)
 		}
 		return shown
 	case []any:
-		return lists.Map(of, Masked)
+		return lists.Map(of, MaskSecrets)
 	}
 	return value
 }
 
-// MaskedJSON returns Masked as indented JSON of at most `most` bytes. cut reports whether something was left out.
+// MaskedJSON returns MaskSecrets as indented JSON of at most `most` bytes. cut reports whether something was left out.
 func MaskedJSON(value any, most int) (text string, cut bool) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(Masked(value)); err != nil {
+	if err := encoder.Encode(MaskSecrets(value)); err != nil {
 		return err.Error(), false
 	}
 	text = string(bytes.TrimSpace(b.Bytes()))

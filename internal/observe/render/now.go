@@ -42,7 +42,7 @@ func stepNow(step runs.Step, status *runs.Status) string {
 	if step.Child == "" || step.Status != interpreter.Running {
 		return StepNow(step, status)
 	}
-	text := "runs " + terminal.Visible(step.Child)
+	text := "runs " + terminal.EscapeInvisible(step.Child)
 	if below := childRunsText(step.ChildRuns, step.Child, status.At, terminal.Paper{}); len(below) > 0 {
 		text += ", " + below[0]
 	}
@@ -59,7 +59,7 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	case step.Loop != nil:
 		return CountsText(step)
 	case step.Awaits != nil:
-		return Awaited(step.Awaits, now)
+		return DescribeAwaited(step.Awaits, now)
 	}
 	text := attemptOf(step.Item)
 	if text != "" {
@@ -72,7 +72,7 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	case step.HeldBy == runs.HeldByPerson:
 		text = "waits for a person, after " + text
 	case text == "":
-		text = step.Status.Word()
+		text = step.Status.DisplayWord()
 	}
 	switch held := heldOf(step.Item, now); {
 	case step.Error != nil && step.Status != interpreter.Completed:

@@ -22,8 +22,8 @@ func StepName(record protocol.StepRecord) string {
 	return record.Step
 }
 
-// Report prints how a run ended. The warnings and the verdict come last, where nobody overlooks them.
-func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
+// PrintReport prints how a run ended. The warnings and the verdict come last, where nobody overlooks them.
+func PrintReport(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	var b strings.Builder
 	result := outcome.Result
 	if len(result.Steps) > 0 {
@@ -36,11 +36,11 @@ func Report(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	}
 	writeResult(&b, result.Result.Data)
 	for _, warning := range result.FurtherWarnings() {
-		for _, line := range paper.Lines("warning: " + terminal.Visible(warning)) {
-			b.WriteString(paper.Warning(line) + "\n")
+		for _, line := range paper.WrapLines("warning: " + terminal.EscapeInvisible(warning)) {
+			b.WriteString(paper.PaintWarning(line) + "\n")
 		}
 	}
-	for _, line := range paper.Lines(terminal.Visible(outcome.verdictText(paper))) {
+	for _, line := range paper.WrapLines(terminal.EscapeInvisible(outcome.verdictText(paper))) {
 		b.WriteString(line + "\n")
 	}
 	_, _ = io.WriteString(w, b.String())
@@ -105,7 +105,7 @@ func iterationsText(record protocol.StepRecord) string {
 		return ""
 	}
 	stats := record.Loop.Stats
-	return stats.Text() + AmongText([]StatusCount{{stats.Truncated, "truncated"}})
+	return stats.ProgressText() + AmongText([]StatusCount{{stats.Truncated, "truncated"}})
 }
 
 func durationText(record protocol.StepRecord) string {
@@ -131,7 +131,7 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper
 				fmt.Fprintf(b, "  and %d more\n", len(failures)-shownFailures)
 				break
 			}
-			line := fmt.Sprintf("[%d] %s: %s", failure.Index, Element(failure.Element.Data), iterationFailure(failure))
+			line := fmt.Sprintf("[%d] %s: %s", failure.Index, FormatElement(failure.Element.Data), iterationFailure(failure))
 			b.WriteString(terminal.HangingLine("  ", line, paper.Width))
 			if i == 0 {
 				o.writeBody(b, failure.Error)
@@ -157,7 +157,7 @@ func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject
 		return
 	}
 	text := firstAndLast(o.placeTraceback(body), shownBodyLines, shownBodyBytes)
-	b.WriteString("    " + strings.ReplaceAll(terminal.Visible(text), "\n", "\n    ") + "\n")
+	b.WriteString("    " + strings.ReplaceAll(terminal.EscapeInvisible(text), "\n", "\n    ") + "\n")
 }
 
 // bodyText returns an error's body as text.
@@ -181,8 +181,8 @@ func bodyText(body any) string {
 	return strings.TrimSpace(encoded.String())
 }
 
-// Element formats an element of a loop on one line.
-func Element(value any) string { return terminal.Shorten(expression.Text(value), 60) }
+// FormatElement formats an element of a loop on one line.
+func FormatElement(value any) string { return terminal.Shorten(expression.Text(value), 60) }
 
 // iterationFailure returns the message of a failed iteration, preceded by the HTTP status unless the message has it.
 func iterationFailure(failure interpreter.LoopError) string {

@@ -49,7 +49,7 @@ func TestGoldenReports(t *testing.T) {
 	failed.Error = &interpreter.ErrorObject{Message: "step b: HTTP 500 from GET http://127.0.0.1/a/rather/long/path that goes on and on"}
 	lost, python := looped(2), record("b", interpreter.Failed, 90*time.Second)
 	lost.Status = interpreter.Failed
-	book, err := interpreter.Load("orders.yaml", `apiVersion: reprise/v1
+	book, err := interpreter.LoadPlaybook("orders.yaml", `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: orders}
 workflow:
@@ -132,7 +132,7 @@ workflow:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
-			render.Report(&b, render.EndedRun{WorkflowID: "run-1", Result: result, Took: 75 * time.Second, Book: book}, terminal.Paper{Width: 130})
+			render.PrintReport(&b, render.EndedRun{WorkflowID: "run-1", Result: result, Took: 75 * time.Second, Book: book}, terminal.Paper{Width: 130})
 			samples.Golden(t, "report/"+name, b.String())
 		})
 	}
@@ -142,7 +142,7 @@ workflow:
 // the playbook's file.
 func TestTrace(t *testing.T) {
 	t.Parallel()
-	book, err := interpreter.Load("fetch.yaml", `apiVersion: reprise/v1
+	book, err := interpreter.LoadPlaybook("fetch.yaml", `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: fetch}
 workflow:
@@ -175,7 +175,7 @@ workflow:
 // TestCause: a failure is shown with its request, its answer and the policy that decided, and both ends of a long body.
 func TestCause(t *testing.T) {
 	t.Parallel()
-	book, err := interpreter.Load("fetch.yaml", `apiVersion: reprise/v1
+	book, err := interpreter.LoadPlaybook("fetch.yaml", `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: fetch}
 workflow:
@@ -228,7 +228,7 @@ workflow:
 	require.Equal(t, []string{"each", "row 1 has no key"}, []string{ofLoop(interpreter.KindSink).Step, ofLoop(interpreter.KindSink).Message}, "its sink failed, and not for the iteration")
 
 	var printed strings.Builder
-	render.Report(&printed, ended, terminal.Paper{Width: 80})
+	render.PrintReport(&printed, ended, terminal.Paper{Width: 80})
 	require.Contains(t, printed.String(), "    line 1\n")
 	require.Contains(t, printed.String(), "    line 300\n")
 	require.Contains(t, printed.String(), "… 280 more lines not shown; --output json gives all that was kept …")
@@ -263,9 +263,9 @@ func TestReportFitsATerminal(t *testing.T) {
 		Warnings: []string{"step fetch: 2 of 100 iterations failed (2%); the first (index 98): " + long},
 	}}
 	var broken, whole strings.Builder
-	render.Report(&broken, outcome, terminal.Paper{Width: 80})
+	render.PrintReport(&broken, outcome, terminal.Paper{Width: 80})
 	require.LessOrEqual(t, text.LongestLineLen(broken.String()), 80, "%s", broken.String())
-	render.Report(&whole, outcome, terminal.Paper{Width: terminal.Unbounded})
+	render.PrintReport(&whole, outcome, terminal.Paper{Width: terminal.Unbounded})
 	_, below, _ := strings.Cut(whole.String(), "┘\n")
 	require.Contains(t, strings.Join(strings.Fields(broken.String()), " "), strings.Join(strings.Fields(below), " "))
 	require.Equal(t, 3, strings.Count(whole.String(), long))
@@ -289,7 +289,7 @@ func TestReportEndsWithWarnings(t *testing.T) {
 		},
 	} {
 		var b strings.Builder
-		render.Report(&b, render.EndedRun{WorkflowID: "run-1", Result: result}, test.paper)
+		render.PrintReport(&b, render.EndedRun{WorkflowID: "run-1", Result: result}, test.paper)
 		require.True(t, strings.HasSuffix(b.String(), "\n"+test.want), "%q", b.String())
 	}
 }

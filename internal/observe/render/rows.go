@@ -132,16 +132,16 @@ type endMove struct {
 	warned bool
 }
 
-// done reports whether the watermark has moved.
-func (m endMove) done() bool {
+// hasMoved reports whether the watermark has moved.
+func (m endMove) hasMoved() bool {
 	return m.to.Data != nil && m.run == interpreter.Completed && !m.warned
 }
 
-// outcome describes what becomes of the move; "" if it is done or there is none. moves is the verb phrase to use,
+// describeOutcome describes what becomes of the move; "" if it is done or there is none. moves is the verb phrase to use,
 // such as "which move".
-func (m endMove) outcome(moves string) string {
+func (m endMove) describeOutcome(moves string) string {
 	switch {
-	case m.to.Data == nil, m.done():
+	case m.to.Data == nil, m.hasMoved():
 		return ""
 	case m.run == interpreter.Completed:
 		return moves + " unless a warning of the run says otherwise"
@@ -152,19 +152,19 @@ func (m endMove) outcome(moves string) string {
 }
 
 func watermarkText(before, after expression.Value, end endMove, states int, state string) string {
-	if end.done() && states <= 1 {
+	if end.hasMoved() && states <= 1 {
 		after = end.to
 	}
 	was, is := cursorText(before), cursorText(after)
-	switch outcome := end.outcome("which move"); {
+	switch outcome := end.describeOutcome("which move"); {
 	case states > 1 && outcome != "":
 		return fmt.Sprintf("%d watermarks, %s", states, outcome)
-	case states > 1 && end.done():
+	case states > 1 && end.hasMoved():
 		return fmt.Sprintf("%d watermarks; the lowest moved to %s, of %s", states, cursorText(end.to), terminal.OneLine(state))
 	case states > 1:
 		return fmt.Sprintf("%d watermarks; the lowest is %s, of %s", states, is, terminal.OneLine(state))
 	case outcome != "":
-		return fmt.Sprintf("watermark %s, %s", is, end.outcome("moves to "+cursorText(end.to)))
+		return fmt.Sprintf("watermark %s, %s", is, end.describeOutcome("moves to "+cursorText(end.to)))
 	case was == is:
 		return "watermark " + is
 	}
@@ -208,7 +208,7 @@ func ShortRows(totals *interpreter.RowTotals) string {
 func writeRows(b *strings.Builder, result protocol.Result, paper terminal.Paper) {
 	counted := 0
 	line := func(format string, args ...any) {
-		for _, line := range paper.Lines(fmt.Sprintf(format, args...)) {
+		for _, line := range paper.WrapLines(fmt.Sprintf(format, args...)) {
 			b.WriteString(line + "\n")
 		}
 	}

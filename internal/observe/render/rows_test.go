@@ -45,7 +45,7 @@ func TestStatusSaysWhatHappenedToRows(t *testing.T) {
 		Steps: []runs.Step{{Step: "load", Visit: 1, Rows: load}, {Step: "both", Visit: 1, Rows: both}, {Step: "none", Visit: 1}},
 	}
 	var shown strings.Builder
-	Status(&shown, status, terminal.Paper{Width: 80})
+	PrintStatus(&shown, status, terminal.Paper{Width: 80})
 	for _, want := range []string{
 		"load: 20 read; orders of shop: 18 written, 1 rejected\n", "both: 5 written, 2 rejected\n", "both: customers of shop: 1 written, 1 rejected\n",
 		"rows: 20 read, 23 written, 3 rejected\n",
@@ -54,7 +54,7 @@ func TestStatusSaysWhatHappenedToRows(t *testing.T) {
 	}
 	status.Steps = status.Steps[:1]
 	shown.Reset()
-	Status(&shown, status, terminal.Paper{Width: 80})
+	PrintStatus(&shown, status, terminal.Paper{Width: 80})
 	require.NotContains(t, shown.String(), "rows: ")
 }
 
@@ -69,7 +69,7 @@ func TestReportSaysWhatHappenedToRows(t *testing.T) {
 	result := protocol.Result{Status: interpreter.Completed, Rows: orders, Steps: []protocol.StepRecord{load}}
 	shown := func() string {
 		var b strings.Builder
-		Report(&b, EndedRun{WorkflowID: "shop-1", Result: result}, terminal.Paper{Width: 100})
+		PrintReport(&b, EndedRun{WorkflowID: "shop-1", Result: result}, terminal.Paper{Width: 100})
 		return b.String()
 	}
 	require.Contains(t, shown(), "load: 21 read; orders of shop: 18 written, 2 deleted, 1 rejected\nload: watermark from 10 to 31\nshop-1: completed\n")

@@ -14,9 +14,9 @@ import (
 // shownPlaybook bounds the playbook's name in a list, in characters: the run's ID begins with it anyway.
 const shownPlaybook = 30
 
-// Runs returns a table of runs that fits the terminal.
-func Runs(list []runs.Found, now time.Time, paper terminal.Paper) string {
-	ids := lists.Map(list, func(run runs.Found) string { return terminal.Visible(run.WorkflowID) })
+// RunsTable returns a table of runs that fits the terminal.
+func RunsTable(list []runs.Found, now time.Time, paper terminal.Paper) string {
+	ids := lists.Map(list, func(run runs.Found) string { return terminal.EscapeInvisible(run.WorkflowID) })
 	rendered, _ := itemTable[runs.Found]{title: "run", columns: runColumns(now, paper)}.fitTable(list, ids, paper)
 	return rendered
 }
@@ -42,7 +42,7 @@ func statusCell(run runs.Found, paper terminal.Paper) string {
 	late := lateBy(run)
 	switch {
 	case late != "" && run.HeldBy != runs.HeldByNoWorker && !run.NeedsPerson():
-		return paper.Warning(late)
+		return paper.PaintWarning(late)
 	case run.Queue != nil && run.Queue.Position != 0 && run.Status == interpreter.Queued:
 		return paper.Paint(styleOf(run.Status), fmt.Sprintf("%s %d", run.Status, run.Queue.Position))
 	}
@@ -55,7 +55,7 @@ func stateText(run runs.Found, paper terminal.Paper) string {
 	switch {
 	case run.Ended():
 	case run.HeldBy == runs.HeldByNoWorker:
-		return paper.Warning("no worker")
+		return paper.PaintWarning("no worker")
 	case run.HeldBy == runs.HeldByPerson:
 		return paper.Paint(styles[interpreter.ToneAsks], "needs a person")
 	}
@@ -75,5 +75,5 @@ func buildCell(run runs.Found) string {
 	if run.Build == nil {
 		return ""
 	}
-	return terminal.Visible(run.Build.ID)
+	return terminal.EscapeInvisible(run.Build.ID)
 }

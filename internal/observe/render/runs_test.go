@@ -36,7 +36,7 @@ func TestEachFieldOfARunIsListed(t *testing.T) {
 	t.Parallel()
 	began := samples.LocalBegan
 	shown := func(run runs.Found) string {
-		return render.Runs([]runs.Found{run}, began.Add(3*time.Hour), terminal.Paper{Width: 1000})
+		return render.RunsTable([]runs.Found{run}, began.Add(3*time.Hour), terminal.Paper{Width: 1000})
 	}
 	fields := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[runs.Found]()) {
@@ -63,7 +63,7 @@ func requireEachColumn(t *testing.T, list []runs.Found) {
 	var whole runs.Found
 	fillValue(reflect.ValueOf(&whole).Elem(), samples.LocalBegan)
 	columns := func(list ...runs.Found) []string {
-		lines := strings.Split(render.Runs(list, samples.LocalBegan.Add(time.Hour), terminal.Paper{Width: 1000}), "\n")
+		lines := strings.Split(render.RunsTable(list, samples.LocalBegan.Add(time.Hour), terminal.Paper{Width: 1000}), "\n")
 		return strings.Fields(lines[1]) // behind the frame
 	}
 	require.Equal(t, columns(whole), columns(list...), "give one of these runs a value for each column of runColumns (internal/observe/render/runs.go)")

@@ -17,8 +17,8 @@ import (
 // shownRuns bounds the runs that stats lists by name.
 const shownRuns = 20
 
-// Stats prints figures as tables that fit the terminal.
-func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
+// PrintStats prints figures as tables that fit the terminal.
+func PrintStats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	width := paper.Width
 	line := func(format string, args ...any) {
 		var b strings.Builder
@@ -33,7 +33,7 @@ func Stats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 		line("%s: %s, %s", runName(run.WorkflowID, run.Playbook), run.Status, terminal.Duration(run.At.Sub(run.StartedAt)))
 	}
 	for _, note := range s.Notes {
-		line("note: %s", terminal.Visible(note))
+		line("note: %s", terminal.EscapeInvisible(note))
 	}
 	childRuns(w, s.ChildRuns)
 	line("%s", workText(s))

@@ -64,7 +64,7 @@ func TestGoldenStats(t *testing.T) {
 	t.Parallel()
 	for width, name := range map[int]string{80: "stats/figures", 40: "stats/width_40"} {
 		var out bytes.Buffer
-		render.Stats(&terminal.Screen{To: &out}, someStats(), terminal.Paper{Width: width})
+		render.PrintStats(&terminal.Screen{To: &out}, someStats(), terminal.Paper{Width: width})
 		for line := range strings.Lines(out.String()) {
 			require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), width, line)
 			require.NotContains(t, line, "\x1b")

@@ -25,25 +25,25 @@ import (
 
 // buildText describes the build that a run is on.
 func buildText(of runs.Build, ended bool) string {
-	text := "build " + terminal.Visible(of.ID) + " of deployment " + terminal.Visible(of.Deployment)
+	text := "build " + terminal.EscapeInvisible(of.ID) + " of deployment " + terminal.EscapeInvisible(of.Deployment)
 	if of.Pinned && !ended {
 		return text + ", to which the run is pinned"
 	}
 	return text
 }
 
-// Status prints the status of a run. Short facts are in tables; more about each step follows below.
-func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
+// PrintStatus prints the status of a run. Short facts are in tables; more about each step follows below.
+func PrintStatus(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	var b strings.Builder
 	terminal.WriteWrapped(&b, headOf(status, paper), paper.Width)
 	if of := status.Build; of != nil {
 		terminal.WriteWrapped(&b, buildText(*of, status.Ended()), paper.Width)
 	}
-	if held := Paused(status.Control, status.At); held != "" {
+	if held := DescribePaused(status.Control, status.At); held != "" {
 		terminal.WriteWrapped(&b, held, paper.Width)
 	}
 	for _, parent := range status.HeldByParents {
-		terminal.WriteWrapped(&b, "held by the parent run "+terminal.Visible(parent.Run)+": "+Paused(HeldByParent(parent), status.At), paper.Width)
+		terminal.WriteWrapped(&b, "held by the parent run "+terminal.EscapeInvisible(parent.Run)+": "+DescribePaused(HeldByParent(parent), status.At), paper.Width)
 	}
 	if said := status.Cancel; said != nil && status.Ended() {
 		terminal.WriteWrapped(&b, "cancelled at "+terminal.Time(said.At)+Attribution(*said), paper.Width)
@@ -57,7 +57,7 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		terminal.WriteWrapped(&b, queueText(status.Queue, status.At), paper.Width)
 	}
 	if status.Stalled != "" {
-		terminal.WriteWrapped(&b, "waits: "+terminal.Visible(status.Stalled), paper.Width)
+		terminal.WriteWrapped(&b, "waits: "+terminal.EscapeInvisible(status.Stalled), paper.Width)
 	}
 	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
 		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
@@ -78,12 +78,12 @@ func Status(w io.Writer, status *runs.Status, paper terminal.Paper) {
 		writeIterations(&b, &status.Steps[i], endOf(status), status.At, paper)
 	}
 	for _, note := range status.Notes {
-		terminal.WriteWrapped(&b, "note: "+terminal.Visible(note), paper.Width)
+		terminal.WriteWrapped(&b, "note: "+terminal.EscapeInvisible(note), paper.Width)
 	}
 	writeWarnings(&b, "warning: ", status.FurtherWarnings, paper)
 	writeWarnings(&b, "validation: ", status.ValidationWarnings, paper)
 	writeCause(&b, status, paper)
-	for _, help := range Help(status) {
+	for _, help := range HelpCommands(status) {
 		writeHelp(&b, help, paper)
 	}
 	_, _ = io.WriteString(w, b.String())
@@ -111,8 +111,8 @@ func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 
 func writeWarnings(b *strings.Builder, head string, warnings []string, paper terminal.Paper) {
 	for _, warning := range warnings {
-		for _, line := range terminal.WrapText(head+terminal.Visible(warning), paper.Width) {
-			b.WriteString(paper.Warning(line) + "\n")
+		for _, line := range terminal.WrapText(head+terminal.EscapeInvisible(warning), paper.Width) {
+			b.WriteString(paper.PaintWarning(line) + "\n")
 		}
 	}
 }
@@ -222,9 +222,9 @@ func lateText(status *runs.Status) string {
 // runName returns a run's ID with its playbook, if that is known.
 func runName(id, playbook string) string {
 	if playbook == "" {
-		return terminal.Visible(id)
+		return terminal.EscapeInvisible(id)
 	}
-	return terminal.Visible(id) + " (" + terminal.Visible(playbook) + ")"
+	return terminal.EscapeInvisible(id) + " (" + terminal.EscapeInvisible(playbook) + ")"
 }
 
 // headOf describes the run in one line.
@@ -232,7 +232,7 @@ func headOf(status *runs.Status, paper terminal.Paper) string {
 	shown := stateText(status.Found, paper)
 	name := runName(status.WorkflowID, status.Playbook)
 	if status.Origin != "" {
-		name += ", iterations of " + terminal.Visible(status.Origin) + " again"
+		name += ", iterations of " + terminal.EscapeInvisible(status.Origin) + " again"
 	}
 	if status.Ended() {
 		return fmt.Sprintf("%s: %s after %s, at %s", name, shown, terminal.Duration(status.EndedAt.Sub(status.StartedAt)), terminal.Time(status.EndedAt))
@@ -252,13 +252,13 @@ func queueText(queue *runs.QueuePosition, now time.Time) string {
 // QueueTexts describes the key under which a run is queued, and what it waits for. The texts do not change while that
 // stays the same.
 func QueueTexts(queue *runs.QueuePosition, now time.Time) []string {
-	texts := []string{"under the concurrency key " + terminal.Visible(queue.Name.Key)}
+	texts := []string{"under the concurrency key " + terminal.EscapeInvisible(queue.Name.Key)}
 	if queue.Position > 0 {
 		texts[0] += fmt.Sprintf(", position %d", queue.Position)
 	}
 	var holders []string
 	for i, id := range queue.Holders {
-		holder := terminal.Visible(id)
+		holder := terminal.EscapeInvisible(id)
 		if i < len(queue.HoldersSince) {
 			holder += " since " + terminal.ClockText(queue.HoldersSince[i], now)
 		}
@@ -285,11 +285,11 @@ func StuckQueue(queue *runs.QueuePosition) string {
 	}
 	switch unpolled := queue.NoWorker; {
 	case queue.Stopped:
-		return "the workflow " + terminal.Visible(queue.WorkflowID) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
+		return "the workflow " + terminal.EscapeInvisible(queue.WorkflowID) + ", which keeps the queue, was ended: it starts again when a run requests a slot"
 	case unpolled != nil && unpolled.WorkflowID == queue.WorkflowID:
 		return fmt.Sprintf("no run gets a slot: no worker of the queue's task queue %q responds", unpolled.TaskQueue)
 	case unpolled != nil:
-		return fmt.Sprintf("%s makes no progress: no worker on task queue %q responds", terminal.Visible(unpolled.WorkflowID), unpolled.TaskQueue)
+		return fmt.Sprintf("%s makes no progress: no worker on task queue %q responds", terminal.EscapeInvisible(unpolled.WorkflowID), unpolled.TaskQueue)
 	}
 	return ""
 }
@@ -300,7 +300,7 @@ func turnText(turn *runs.QueueSlot) string {
 	if turn.Running > 1 {
 		said = fmt.Sprintf("has one of %d slots", turn.Running)
 	}
-	return said + " under the concurrency key " + terminal.Visible(turn.Name.Key) + "; queued behind it: " + terminal.Count(turn.Waiting, "run")
+	return said + " under the concurrency key " + terminal.EscapeInvisible(turn.Name.Key) + "; queued behind it: " + terminal.Count(turn.Waiting, "run")
 }
 
 func stepLabel(step runs.Step) string {
@@ -436,13 +436,13 @@ func stepDetails(step runs.Step, end endMove, now time.Time, paper terminal.Pape
 	}
 	said = append(said, rowsOfStep(step)...)
 	if step.Child != "" && step.EndedAt.IsZero() {
-		said = append(said, "runs "+terminal.Visible(step.Child))
+		said = append(said, "runs "+terminal.EscapeInvisible(step.Child))
 	}
 	if len(step.Iterations) == 0 {
 		said = append(said, childRunsText(step.ChildRuns, "", now, paper)...)
 	}
 	if step.Awaits != nil {
-		said = append(append(said, Awaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
+		said = append(append(said, DescribeAwaited(step.Awaits, now)), AwaitedText(step.Awaits)...)
 	} else if held := waitText(step.Item, now, paper); held != "" && (step.Waiting != "" || len(step.Waits) == 0) {
 		said = append(said, held)
 	}
@@ -465,12 +465,12 @@ func readText(read *runs.IncrementalStatus, end endMove) string {
 		behind = BehindText(read.Type, *read.Behind)
 	}
 	rows, state, at := countedRows(read.Rows), terminal.OneLine(read.State), cursorText(read.Watermark)
-	outcome := end.outcome("which move")
+	outcome := end.describeOutcome("which move")
 	switch {
 	case read.States > 1 && outcome != "":
 		return fmt.Sprintf("read %s; has %d states, %s", rows, read.States, outcome)
 	case outcome != "":
-		return fmt.Sprintf("read %s from %s; watermark %s is at %s, %s", rows, cursorText(read.From), state, at, end.outcome("and moves to "+cursorText(end.to)))
+		return fmt.Sprintf("read %s from %s; watermark %s is at %s, %s", rows, cursorText(read.From), state, at, end.describeOutcome("and moves to "+cursorText(end.to)))
 	case read.States > 1 && read.Type == incremental.Token:
 		return fmt.Sprintf("read %s; has %d states", rows, read.States)
 	case read.States > 1 && behind != "":
@@ -495,7 +495,7 @@ func countedRows(n int) string {
 
 // movedRead returns the state of a step, with the moved watermark if the end of the run has moved it.
 func movedRead(read *runs.IncrementalStatus, end endMove) *runs.IncrementalStatus {
-	if !end.done() {
+	if !end.hasMoved() {
 		return read
 	}
 	moved := *read
@@ -517,10 +517,10 @@ func childRunsText(children runs.ChildRuns, known string, now time.Time, paper t
 		if run == known {
 			return ""
 		}
-		return terminal.Visible(run) + ", "
+		return terminal.EscapeInvisible(run) + ", "
 	}
 	said := lists.Map(children.Awaited, func(awaited runs.AwaitedAttempt) string {
-		return in(awaited.Run) + Attempt(awaited.To()) + " " + Awaited(&awaited.AwaitedDetails, now)
+		return in(awaited.Run) + AttemptName(awaited.AttemptAddress()) + " " + DescribeAwaited(&awaited.AwaitedDetails, now)
 	})
 	for _, held := range children.Held {
 		said = append(said, in(held.Run)+heldText(held, now, paper))
@@ -534,9 +534,9 @@ func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 	case held.Queue != nil:
 		return queueText(held.Queue, now)
 	case held.Control != nil:
-		return Paused(*held.Control, now)
+		return DescribePaused(*held.Control, now)
 	}
-	line := Attempt(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
+	line := AttemptName(interpreter.AnswerTo{Step: held.Step, Visit: held.Visit}) + " " + itemText(held.Item, now)
 	if held.Error != nil {
 		line += ": " + messageOf(held.Error, paper)
 	}
@@ -549,9 +549,9 @@ func itemText(item runs.Item, now time.Time) string {
 	line := string(item.Status)
 	switch {
 	case item.Status == interpreter.Awaiting && item.Awaits != nil:
-		line = Awaited(item.Awaits, now)
+		line = DescribeAwaited(item.Awaits, now)
 	case item.Awaits != nil:
-		line += ", " + Awaited(item.Awaits, now)
+		line += ", " + DescribeAwaited(item.Awaits, now)
 	}
 	if attempt := attemptOf(item); attempt != "" {
 		line += ", attempt " + attempt
@@ -583,7 +583,7 @@ func CountsText(step runs.Step) string {
 	if c.Unknown > 0 { // so it is not known either what is still to do
 		known := stats
 		known.Total = c.Success + c.Failed + c.Cancelled
-		line = fmt.Sprintf("at least %s of %d", strings.TrimSuffix(known.Text(), fmt.Sprintf(" of %d", known.Total)), c.Total)
+		line = fmt.Sprintf("at least %s of %d", strings.TrimSuffix(known.ProgressText(), fmt.Sprintf(" of %d", known.Total)), c.Total)
 	}
 	line += AmongText([]StatusCount{
 		{c.Unknown, "unknown"},
@@ -638,7 +638,7 @@ func paceText(perSecond float64) string {
 
 // heldOf describes what holds an item.
 func heldOf(item runs.Item, now time.Time) string {
-	waiting := terminal.Visible(item.Waiting)
+	waiting := terminal.EscapeInvisible(item.Waiting)
 	timed := item.Phrase != nil && !item.NextRetryAt.IsZero()
 	if timed {
 		waiting = item.Phrase.PhraseUntil(nextOf(item, now))
@@ -710,7 +710,7 @@ func writeIterations(b *strings.Builder, step *runs.Step, end endMove, now time.
 		} else if held := heldOf(iteration.Item, now); held != "" {
 			line += ": " + held
 		} else if iteration.Child != "" && iteration.Status == interpreter.Running {
-			line += ", runs " + terminal.Visible(iteration.Child)
+			line += ", runs " + terminal.EscapeInvisible(iteration.Child)
 		}
 		b.WriteString(terminal.HangingLine("  ", line, paper.Width))
 		var details []string

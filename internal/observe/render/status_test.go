@@ -78,7 +78,7 @@ func TestGoldenStatus(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{40, 60, 80, 120} {
 		var out bytes.Buffer
-		render.Status(&terminal.Screen{To: &out}, someStatus(), terminal.Paper{Width: width})
+		render.PrintStatus(&terminal.Screen{To: &out}, someStatus(), terminal.Paper{Width: width})
 		for line := range strings.Lines(out.String()) {
 			if !strings.HasPrefix(line, "  starter ") && !strings.HasPrefix(line, "patients-7x2k (") { // commands and IDs are in one piece
 				require.LessOrEqual(t, text.StringWidth(strings.TrimRight(line, "\n")), width, "%d columns: %s", width, line)
@@ -106,7 +106,7 @@ func TestGoldenActivities(t *testing.T) {
 		},
 	}
 	var out bytes.Buffer
-	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	samples.Golden(t, "status/activities_80", out.String())
 }
 
@@ -141,7 +141,7 @@ func TestGoldenIncremental(t *testing.T) {
 		},
 	}
 	var out bytes.Buffer
-	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	samples.Golden(t, "status/incremental_80", out.String())
 }
 
@@ -163,10 +163,10 @@ func TestGoldenQueued(t *testing.T) {
 		Steps: []runs.Step{{Step: "fetch", Item: runs.Item{Status: interpreter.Pending}}}, At: now,
 	}
 	var out bytes.Buffer
-	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	for _, unpolled := range []runs.MissingWorker{{WorkflowID: "patients-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: status.Queue.WorkflowID, TaskQueue: "clinic"}} {
 		status.Queue.NoWorker = &unpolled
-		render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+		render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	}
 	samples.Golden(t, "status/queued_80", out.String())
 }
@@ -192,7 +192,7 @@ func TestGoldenQueuedStep(t *testing.T) {
 				Holders: []string{"load-7x2k3q"}, Running: 1, HoldersSince: []time.Time{samples.Began}, NoWorker: unpolled,
 			},
 		}}
-		render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+		render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 		out.WriteString(render.StepNow(status.Steps[0], status) + "\n")
 	}
 	samples.Golden(t, "status/queued_step_80", out.String())
@@ -211,9 +211,9 @@ func TestGoldenCancelled(t *testing.T) {
 		At:    samples.LocalBegan.Add(2 * time.Minute),
 	}
 	var out bytes.Buffer
-	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	status.Status, status.EndedAt, status.Steps[0].Status = interpreter.Cancelled, status.At, interpreter.Cancelled
-	render.Status(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
+	render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: 80})
 	samples.Golden(t, "status/cancelled_80", out.String())
 }
 
@@ -231,7 +231,7 @@ func TestGoldenRuns(t *testing.T) {
 	}
 	requireEachColumn(t, found)
 	for _, width := range []int{40, 80, 120} {
-		table := render.Runs(found, began.Add(3*time.Second), terminal.Paper{Width: width})
+		table := render.RunsTable(found, began.Add(3*time.Second), terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(table), width)
 		samples.Golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
 	}

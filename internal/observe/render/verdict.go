@@ -43,7 +43,7 @@ func (o EndedRun) verdictText(paper terminal.Paper) string {
 	text += " in " + StepName(*record) + o.stepPlace(record.Step)
 	failure, first := o.Result.Error, firstFailed(record)
 	if first != nil && failure.Kind == interpreter.KindLoop {
-		text += fmt.Sprintf(", iteration %d with element %s", first.Index, Element(first.Element.Data))
+		text += fmt.Sprintf(", iteration %d with element %s", first.Index, FormatElement(first.Element.Data))
 		if first.Error != nil {
 			failure = first.Error
 		}
@@ -106,7 +106,7 @@ func (o EndedRun) placeTraceback(trace string) string {
 		if action == nil {
 			return frame
 		}
-		code := o.Book.Resolve(action).Field("code")
+		code := o.Book.ResolveAction(action).Field("code")
 		lines := []string{}
 		if code != nil {
 			lines = strings.SplitAfter(code.Raw, "\n")

@@ -40,7 +40,7 @@ func waitsFor(group runs.WaitsFor) string {
 	if group.Why == "" {
 		return verb + what
 	}
-	return verb + what + ": " + terminal.Visible(group.Why)
+	return verb + what + ": " + terminal.EscapeInvisible(group.Why)
 }
 
 // DueText describes what an item waits for and when the wait ends, for a line that is not redrawn.

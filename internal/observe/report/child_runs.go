@@ -31,16 +31,16 @@ type ChildRun struct {
 	seconds float64
 }
 
-// Took returns how long the run took, or "" if it has not ended.
-func (r *ChildRun) Took() string {
+// DurationText returns how long the run took, or "" if it has not ended.
+func (r *ChildRun) DurationText() string {
 	if r.Status == interpreter.Running {
 		return ""
 	}
 	return tookText(time.Duration(r.seconds * float64(time.Second)))
 }
 
-// Add applies an event of the parent run.
-func (b *ChildRunTable) Add(event runs.Event) {
+// AddEvent applies an event of the parent run.
+func (b *ChildRunTable) AddEvent(event runs.Event) {
 	switch {
 	case event.Child == "":
 	case event.Event == runs.ActionStarted:

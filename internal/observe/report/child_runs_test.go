@@ -18,7 +18,7 @@ func TestBelow(t *testing.T) {
 	for i := range 150 {
 		id := fmt.Sprintf("run/each#1/%d!1", i)
 		started := runs.Event{Event: runs.ActionStarted, Step: "each", Index: &i, Attempt: 1, Child: id}
-		children.Add(started)
+		children.AddEvent(started)
 		ended := started
 		ended.Event, ended.Duration = runs.ActionCompleted, 2
 		switch i {
@@ -29,14 +29,14 @@ func TestBelow(t *testing.T) {
 		case 3:
 			continue
 		}
-		children.Add(ended)
+		children.AddEvent(ended)
 	}
-	children.Add(runs.Event{Event: runs.ActionStarted, Step: "other"})
+	children.AddEvent(runs.Event{Event: runs.ActionStarted, Step: "other"})
 	require.Len(t, children.Rows, 100)
 	require.Equal(t, 50, children.Left)
 	drawn := func(i int) string {
 		row := children.Rows[i]
-		return fmt.Sprint(row.WorkflowID, " ", row.Step, " ", row.Status, " ", row.Took(), " ", row.Error)
+		return fmt.Sprint(row.WorkflowID, " ", row.Step, " ", row.Status, " ", row.DurationText(), " ", row.Error)
 	}
 	require.Equal(t, "run/each#1/0!1 each[0] completed 2s ", drawn(0))
 	require.Equal(t, "run/each#1/1!1 each[1] failed 2s no", drawn(1))

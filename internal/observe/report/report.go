@@ -151,7 +151,7 @@ func (v *view) addTiles() {
 		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
 		return &v.Tiles[len(v.Tiles)-1]
 	}
-	add("status", v.Status.Status.Word()).State = v.Status.Status
+	add("status", v.Status.Status.DisplayWord()).State = v.Status.Status
 	add("time", v.Took)
 	v.itemTiles(false)
 	if children := v.Stats.ChildRuns; children.Runs > 0 {

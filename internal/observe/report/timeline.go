@@ -62,8 +62,8 @@ func NewTimeline(from, to time.Time) *Timeline {
 	return &Timeline{from: from, to: to, known: map[visit]*lane{}, left: map[visit]bool{}}
 }
 
-// See adds a span.
-func (t *Timeline) See(span stats.Span) {
+// AddSpan adds a span.
+func (t *Timeline) AddSpan(span stats.Span) {
 	lane := t.laneOf(visit{span.Event.Step, span.Event.Visit})
 	if lane == nil {
 		return

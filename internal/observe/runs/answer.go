@@ -25,15 +25,15 @@ type AwaitedAttempt struct {
 	interpreter.AwaitedDetails
 }
 
-// To returns the address of the attempt.
-func (a AwaitedAttempt) To() interpreter.AnswerTo {
+// AttemptAddress returns the address of the attempt.
+func (a AwaitedAttempt) AttemptAddress() interpreter.AnswerTo {
 	return interpreter.AnswerTo{Step: a.Step, Visit: a.Visit, Index: a.Index, Attempt: a.Attempt}
 }
 
-// Awaiting finds the attempts of a run that await answers: of one step or, for "", of all steps, and of one iteration
+// AwaitingAttempts finds the attempts of a run that await answers: of one step or, for "", of all steps, and of one iteration
 // if index is not nil. It queries at most a hundred children of a loop; left counts the others. The error is
 // answers.ErrNoAnswer if no worker responds.
-func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
+func (r *Reader) AwaitingAttempts(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")
 	switch {
 	case err != nil && ctx.Err() == nil && !connect.IsUnavailable(err):
@@ -45,7 +45,7 @@ func (r *Reader) Awaiting(ctx context.Context, workflowID, step string, index *i
 	return awaited, left, nil
 }
 
-// awaitingOf is Awaiting for a run whose progress is known.
+// awaitingOf is AwaitingAttempts for a run whose progress is known.
 func (r *Reader) awaitingOf(
 	ctx context.Context, workflowID string, records []protocol.StepRecord, step string, index *int,
 ) (awaited []AwaitedAttempt, left int) {
@@ -133,26 +133,26 @@ func nearestFirst(open []string, index int) []string {
 	return open
 }
 
-// Answer sends an answer to a workflow and follows redirects, as answers.Send does.
-func (r *Reader) Answer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
-	taken, _, err := answers.Send(ctx, r.Client, workflowID, answer, r.patienceTime())
+// SendAnswer sends an answer to a workflow and follows redirects, as answers.SendAnswer does.
+func (r *Reader) SendAnswer(ctx context.Context, workflowID string, answer interpreter.Answer) (interpreter.AnswerReceipt, error) {
+	taken, _, err := answers.SendAnswer(ctx, r.Client, workflowID, answer, r.patienceTime())
 	return taken, err
 }
 
-// mostRecalled bounds the attempts that Recall queries: each has its own mailbox, and a call may have a thousand
+// mostRecalled bounds the attempts that FindReceipt queries: each has its own mailbox, and a call may have a thousand
 // attempts.
 const mostRecalled = 10
 
-// Recall finds the reply to an answer in a workflow that has ended since; false if it accepted no such answer.
+// FindReceipt finds the reply to an answer in a workflow that has ended since; false if it accepted no such answer.
 // attempts is the number of the step's attempts, 0 if unknown; the last ten are queried.
-func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.AnswerReceipt, found bool) {
+func (r *Reader) FindReceipt(ctx context.Context, workflowID string, answer interpreter.Answer, attempts int) (taken interpreter.AnswerReceipt, found bool) {
 	attempts = cmp.Or(attempts, mostRecalled)
 	for attempt := attempts; attempt > max(0, attempts-mostRecalled); attempt-- {
-		if answer.Attempt = attempt; answers.ID(answer) == "" {
+		if answer.Attempt = attempt; answers.UpdateID(answer) == "" {
 			return taken, false
 		}
 		limited, cancel := context.WithTimeout(ctx, r.patienceTime())
-		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.ID(answer)})
+		handle := r.Client.GetWorkflowUpdateHandle(client.GetWorkflowUpdateHandleOptions{WorkflowID: workflowID, UpdateID: answers.UpdateID(answer)})
 		err := handle.Get(limited, &taken)
 		cancel()
 		if err == nil {
@@ -162,7 +162,7 @@ func (r *Reader) Recall(ctx context.Context, workflowID string, answer interpret
 	return taken, false
 }
 
-// Keep stores an answer in a mailbox until a worker responds, as answers.Deposit does.
-func (r *Reader) Keep(ctx context.Context, workflowID string, answer interpreter.Answer) error {
-	return answers.Deposit(ctx, r.Client, interpreter.MailboxAnswer{Workflow: workflowID, Answer: answer})
+// DepositAnswer stores an answer in a mailbox until a worker responds, as answers.DepositAnswer does.
+func (r *Reader) DepositAnswer(ctx context.Context, workflowID string, answer interpreter.Answer) error {
+	return answers.DepositAnswer(ctx, r.Client, interpreter.MailboxAnswer{Workflow: workflowID, Answer: answer})
 }

@@ -81,8 +81,8 @@ type Workers struct {
 // longestPoll is more than a poll takes: a worker that waits for tasks polls again once a minute.
 const longestPoll = 75 * time.Second
 
-// Poll reports whether one of them has polled lately.
-func (w Workers) Poll(now time.Time) bool {
+// HavePolled reports whether one of them has polled lately.
+func (w Workers) HavePolled(now time.Time) bool {
 	return w.Count > 0 && now.Sub(w.LastPoll) <= longestPoll
 }
 
@@ -148,8 +148,8 @@ func newRunPollers(routing *taskqueuepb.TaskQueueVersioningInfo) func(of *deploy
 	}
 }
 
-// Absence says why none of these workers gets a run, and Remedy what helps.
-func (w Workers) Absence(run Found) string {
+// AbsenceReason says why none of these workers gets a run, and Remedy what helps.
+func (w Workers) AbsenceReason(run Found) string {
 	switch {
 	case run.pinned():
 		return fmt.Sprintf("the run is pinned to build %s, which has no workers", run.Build.ID)
@@ -163,9 +163,9 @@ func (w Workers) Absence(run Found) string {
 func (w Workers) Remedy(run Found) string {
 	switch {
 	case run.pinned():
-		return fmt.Sprintf("start it, or: %s builds move %s --to BUILD", terminal.Program(), terminal.ShellWord(run.WorkflowID))
+		return fmt.Sprintf("start it, or: %s builds move %s --to BUILD", terminal.ProgramName(), terminal.ShellWord(run.WorkflowID))
 	case w.Deployment != "":
-		return fmt.Sprintf("to choose one: %s builds current BUILD", terminal.Program())
+		return fmt.Sprintf("to choose one: %s builds current BUILD", terminal.ProgramName())
 	}
 	return "it continues when a worker starts"
 }

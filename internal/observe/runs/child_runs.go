@@ -138,7 +138,7 @@ func controlOf(memo *commonpb.Memo) (control interpreter.Control) {
 // have 100,000 of them.
 const mostChildRuns = 100
 
-// AwaitingInChildren is Awaiting for the running child runs of a run's steps, and their child runs.
+// AwaitingInChildren is AwaitingAttempts for the running child runs of a run's steps, and their child runs.
 // AwaitedAttempt.Run names them. It queries a hundred; left counts the others.
 func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string, index *int) (awaited []AwaitedAttempt, left int, err error) {
 	progress, err := r.Progress(ctx, workflowID, "")

@@ -118,8 +118,8 @@ func reasonNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Kinds returns all kinds of events, in the order in which they occur in a run.
-func Kinds() []Kind { return slices.Clone(kinds) }
+// EventKinds returns all kinds of events, in the order in which they occur in a run.
+func EventKinds() []Kind { return slices.Clone(kinds) }
 
 // KindNames returns the names of all kinds of events.
 func KindNames() []string {

@@ -54,10 +54,10 @@ type Iteration struct {
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 }
 
-// Iterations adds to a visit of a looping step the iterations that failed, wait or are running, by index; those that
+// AddIterations adds to a visit of a looping step the iterations that failed, wait or are running, by index; those that
 // succeeded or have not begun are only counted. It calls the loop and each of its shards, at most a hundred children,
 // and at most a hundred child runs that they started. For an ended run it makes no calls.
-func (r *Reader) Iterations(ctx context.Context, run *Status, step *Step) {
+func (r *Reader) AddIterations(ctx context.Context, run *Status, step *Step) {
 	if step.Loop == nil {
 		return
 	}

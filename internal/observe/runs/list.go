@@ -83,7 +83,7 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	unpolled := make([]bool, len(groups))
 	severalAtOnce(len(groups), func(i int) {
 		workers, err := r.WorkersOf(ctx, groups[i])
-		unpolled[i] = err == nil && !workers.Poll(now)
+		unpolled[i] = err == nil && !workers.HavePolled(now)
 	})
 	for i, run := range groups {
 		switch {

@@ -12,8 +12,8 @@ import (
 // setPace computes the pace of a loop and its remaining time.
 func (c *Counts) setPace(from, to time.Time) {
 	c.PerSecond, c.Left = 0, 0
-	if took := to.Sub(from).Seconds(); took > 0 && c.Done() > 0 && c.Unknown == 0 {
-		c.PerSecond = float64(c.Done()) / took
+	if took := to.Sub(from).Seconds(); took > 0 && c.CountDone() > 0 && c.Unknown == 0 {
+		c.PerSecond = float64(c.CountDone()) / took
 		c.Left = float64(c.Running+c.Waiting+c.Pending) / c.PerSecond
 	}
 	if c.Open {
@@ -93,7 +93,7 @@ func (s *Step) recountLoop(answers []protocol.Iterations) {
 			switch {
 			case iteration.Reason == interpreter.ReasonTurn:
 				s.turns++
-			case iteration.Status.Tally() != interpreter.TallyWaiting:
+			case iteration.Status.LoopTally() != interpreter.TallyWaiting:
 				continue
 			}
 			if iteration.Reason == interpreter.ReasonKeeper {
@@ -109,8 +109,8 @@ func (s *Step) recountLoop(answers []protocol.Iterations) {
 	}
 	c.Success, c.Failed = s.ended.Success+counted.Success, s.ended.Failed+counted.Failed
 	c.Waiting, c.Awaiting, c.Cancelled = counted.Waiting, counted.Awaiting, counted.Cancelled
-	c.Running = max(0, s.active-counted.Done()-counted.Cancelled-counted.Waiting-counted.Pending)
-	if c.Pending = max(0, c.Total-c.Done()-c.Cancelled-c.Running-c.Waiting); s.silent {
+	c.Running = max(0, s.active-counted.CountDone()-counted.Cancelled-counted.Waiting-counted.Pending)
+	if c.Pending = max(0, c.Total-c.CountDone()-c.Cancelled-c.Running-c.Waiting); s.silent {
 		c.Unknown, c.Pending = c.Pending, 0
 	}
 }
@@ -120,7 +120,7 @@ func (c *Counts) countIteration(iteration protocol.IterationRecord) {
 	if iteration.Awaits != nil {
 		c.Awaiting++
 	}
-	switch iteration.Status.Tally() {
+	switch iteration.Status.LoopTally() {
 	case interpreter.TallySuccess:
 		c.Success++
 	case interpreter.TallyFailed:

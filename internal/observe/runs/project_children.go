@@ -187,7 +187,7 @@ func (p *projector) isSequential(report *batchReport) (bool, error) {
 	if err := p.decodeInput(p.workflowID, p.h.input, &known, &script); err != nil {
 		return false, err
 	}
-	_, step, err := report.input.Task.WithScript(script).Load()
+	_, step, err := report.input.Task.WithScript(script).LoadStep()
 	return err == nil && step.Loop != nil && step.Loop.Mode != playbook.Parallel, nil
 }
 
@@ -207,7 +207,7 @@ func (p *projector) addIteration(by int64, event Event, iteration interpreter.It
 // IterationEvents returns the events with which an iteration ends; event is the last of them.
 func IterationEvents(event Event, iteration interpreter.IterationResult) (events []Event) {
 	result := iteration.Result
-	event.Event, event.Attempts, event.Pages, event.Status = IterationCompleted, result.Meta.Attempts, result.Meta.Pages, result.Ended()
+	event.Event, event.Attempts, event.Pages, event.Status = IterationCompleted, result.Meta.Attempts, result.Meta.Pages, result.FinalStatus()
 	event.Rows = result.Meta.Rows
 	if !result.Meta.StartedAt.IsZero() {
 		event.Duration = result.Meta.EndedAt.Sub(result.Meta.StartedAt).Seconds()

@@ -63,7 +63,7 @@ func sinkWait(t *testing.T) *historypb.HistoryEvent {
 	t.Helper()
 	index := 2
 	mark := interpreter.TimerMark{Call: pageSink, Index: &index, Reason: interpreter.ReasonFailure}
-	summary, err := converter.GetDefaultDataConverter().ToPayload(mark.Summary("in 20ms"))
+	summary, err := converter.GetDefaultDataConverter().ToPayload(mark.MarkSummary("in 20ms"))
 	require.NoError(t, err)
 	return &historypb.HistoryEvent{
 		EventId: 11, EventTime: timestamppb.New(noon.Add(6 * time.Second)), UserMetadata: &sdkpb.UserMetadata{Summary: summary},

@@ -26,7 +26,7 @@ func (p *projector) addTimer(event *historypb.HistoryEvent) {
 	}
 	p.noteRetried(at)
 	delay := timer.GetStartToFireTimeout().AsDuration()
-	out := p.waits(event, at, mark.Reason)
+	out := p.waitStartEvent(event, at, mark.Reason)
 	out.Delay, out.NextRetryAt = delay.Seconds(), out.At.Add(delay)
 	p.addEvent(event.GetEventId(), "", out)
 }
@@ -35,7 +35,7 @@ func (p *projector) addTimer(event *historypb.HistoryEvent) {
 func (p *projector) holdMark(event *historypb.HistoryEvent, mark protocol.HoldMark) {
 	at := p.waitingCall(mark.Held, mark.Index)
 	p.noteRetried(at)
-	p.addEvent(event.GetEventId(), "", p.waits(event, at, interpreter.ReasonPerson))
+	p.addEvent(event.GetEventId(), "", p.waitStartEvent(event, at, interpreter.ReasonPerson))
 }
 
 // waitingCall returns the call with a name, which is that of a step or the place of a sink.
@@ -56,8 +56,8 @@ func (p *projector) waitingCall(name string, index *int) callID {
 	return at
 }
 
-// waits returns the event with which a call's wait begins.
-func (p *projector) waits(event *historypb.HistoryEvent, at callID, reason interpreter.Reason) Event {
+// waitStartEvent returns the event with which a call's wait begins.
+func (p *projector) waitStartEvent(event *historypb.HistoryEvent, at callID, reason interpreter.Reason) Event {
 	out := Event{
 		Event: StepRetry, At: event.GetEventTime().AsTime(), Step: at.step, Visit: at.visit, Sink: at.sink, Reason: string(reason),
 	}

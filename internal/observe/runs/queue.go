@@ -74,7 +74,7 @@ func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Memb
 
 // QueueStatus returns the status of a concurrency key; zero if no run has requested a slot.
 func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status, error) {
-	status, err := r.queryQueue(ctx, name.ID(), nil)
+	status, err := r.queryQueue(ctx, name.WorkflowID(), nil)
 	if connect.NotFound(err) {
 		return queue.Status{}, nil
 	}
@@ -96,9 +96,9 @@ func (q *QueuePosition) applyStatus(status queue.Status, position int) {
 	q.Holders, q.HoldersSince = status.Holders, status.HoldersSince
 }
 
-// Queued describes what a run with a ticket waits for, including missing workers. A worker of the run's own task
+// DescribeQueued describes what a run with a ticket waits for, including missing workers. A worker of the run's own task
 // queue must have responded. It makes at most four calls; the error is that the queue did not respond.
-func (r *Reader) Queued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
+func (r *Reader) DescribeQueued(ctx context.Context, run queue.Member, taskQueue string, ticket *queue.Ticket) (*QueuePosition, error) {
 	found, err := r.queuePosition(ctx, ticket, run)
 	r.findUnpolled(ctx, found, taskQueue, err == nil, func() bool { return true })
 	return found, err
@@ -134,12 +134,12 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 	}
 }
 
-// mostQueues bounds the keys that Positions queries, each a request to a worker.
+// mostQueues bounds the keys that SetPositions queries, each a request to a worker.
 const mostQueues = 20
 
-// Positions sets the positions of queued runs, with a call for each key, for at most 20 keys. Without an answer they
+// SetPositions sets the positions of queued runs, with a call for each key, for at most 20 keys. Without an answer they
 // stay unknown.
-func (r *Reader) Positions(ctx context.Context, list []Found) {
+func (r *Reader) SetPositions(ctx context.Context, list []Found) {
 	waiting := map[string][]*Found{}
 	var queues []string
 	for i := range list {

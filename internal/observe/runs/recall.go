@@ -284,13 +284,13 @@ func (r *earlierRuns) notBegun(
 	}
 	task := input.Task.WithScript(script)
 	if snapshot.State == nil && snapshot.By != "" {
-		return call.StoppedCall{Key: task.Run.Identity(), By: snapshot.By}, nil
+		return call.StoppedCall{Key: task.Run.KeyPrefix(), By: snapshot.By}, nil
 	}
-	book, step, err := task.Load()
+	book, step, err := task.LoadStep()
 	if err != nil {
 		return stopped, err
 	}
-	return task.StoppedAs(task.Call(book, step, snapshot, func() float64 { return 0 })), nil
+	return task.StoppedAs(task.BuildCall(book, step, snapshot, func() float64 { return 0 })), nil
 }
 
 // trimLargest removes steps whose results are too large together.
@@ -391,11 +391,11 @@ func (r *earlierRuns) iterationPrints(ctx context.Context, id, runID, key string
 	if err := r.newValues(ctx).decodeInput(id, first.input, &input, &script); err != nil {
 		return nil, err
 	}
-	if input.Task.Run.Identity() != key {
+	if input.Task.Run.KeyPrefix() != key {
 		return nil, nil
 	}
 	task := input.Task.WithScript(script)
-	book, step, err := task.Load()
+	book, step, err := task.LoadStep()
 	if err != nil {
 		return nil, err
 	}

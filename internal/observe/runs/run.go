@@ -400,17 +400,17 @@ func (run *Run) Loop(step string, visit int) *Loop {
 
 // Book parses the playbook of the run.
 func (run *Run) Book() (*playbook.Playbook, error) {
-	return interpreter.Load(run.Input.Name, run.Input.Source)
+	return interpreter.LoadPlaybook(run.Input.Name, run.Input.Source)
 }
 
 // Playbook returns the playbook of a run, which its first event holds. It makes one call to the server.
 func (r *Reader) Playbook(ctx context.Context, run Found) (*playbook.Playbook, error) {
-	book, _, err := r.Source(ctx, run)
+	book, _, err := r.ReadSource(ctx, run)
 	return book, err
 }
 
-// Source returns the playbook and the files that the run included, by name.
-func (r *Reader) Source(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
+// ReadSource returns the playbook and the files that the run included, by name.
+func (r *Reader) ReadSource(ctx context.Context, run Found) (*playbook.Playbook, map[string]string, error) {
 	input, err := r.Input(ctx, run.WorkflowID, run.last)
 	if err != nil {
 		return nil, nil, err

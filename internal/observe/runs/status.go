@@ -69,8 +69,8 @@ type Status struct {
 	At    time.Time `json:"at"`
 }
 
-// Silent reports whether the run did not respond, so that its steps are unknown.
-func (s *Status) Silent() bool {
+// IsSilent reports whether the run did not respond, so that its steps are unknown.
+func (s *Status) IsSilent() bool {
 	return s.HeldBy == HeldByNoWorker || s.HeldBy == HeldByStore || s.HeldBy == HeldByTask
 }
 
@@ -132,7 +132,7 @@ type Step struct {
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	ChildRuns
 	Loop *Counts `json:"loop,omitempty"`
-	// Iterations are the iterations that Reader.Iterations found; Left counts the others.
+	// Iterations are the iterations that Reader.AddIterations found; Left counts the others.
 	Iterations []Iteration `json:"iterations,omitempty"`
 	// Waits are what the iterations of a running loop wait for, the largest group first. WaitsOf is how many
 	// iterations were queried.
@@ -211,8 +211,8 @@ type Counts struct {
 	Left      float64 `json:"left_seconds,omitempty"`
 }
 
-// Done returns how many iterations have succeeded or failed.
-func (c *Counts) Done() int { return c.Success + c.Failed }
+// CountDone returns how many iterations have succeeded or failed.
+func (c *Counts) CountDone() int { return c.Success + c.Failed }
 
 // Visits returns the visits of a step; for "", those of all steps.
 func (s *Status) Visits(name string) []*Step {
@@ -229,7 +229,7 @@ func (s *Status) Visits(name string) []*Step {
 func (s *Status) Names() []string {
 	var names []string
 	for _, step := range s.Steps {
-		names = lists.Add(names, step.Step)
+		names = lists.AddUnique(names, step.Step)
 	}
 	return names
 }

@@ -59,7 +59,7 @@ func openStatus(steps []Step) (status interpreter.Status, heldBy string, since t
 	var waiting, awaiting []Step
 	running := false
 	for _, step := range steps {
-		switch tally := step.Status.Tally(); {
+		switch tally := step.Status.LoopTally(); {
 		case step.Status.Ended():
 		case step.Status == interpreter.Awaiting, step.Status == interpreter.Running && len(step.Awaited) > 0:
 			awaiting = append(awaiting, step)

@@ -59,7 +59,7 @@ func (r *Reader) Status(ctx context.Context, run Found, now time.Time) (*Status,
 	if run.Ended() {
 		return status, q.readEnded(ctx)
 	}
-	return status, q.open(ctx)
+	return status, q.queryOpen(ctx)
 }
 
 // lastEvents is how many of a run's last events are searched for a cancel, which a few events for each child and
@@ -85,8 +85,8 @@ func (q *inquiry) readCancelled(ctx context.Context) {
 	}
 }
 
-// open queries an open run and, at the same time, its workers.
-func (q *inquiry) open(ctx context.Context) error {
+// queryOpen queries an open run and, at the same time, its workers.
+func (q *inquiry) queryOpen(ctx context.Context) error {
 	q.status.Calls += 2
 	var progress protocol.Progress
 	var workers Workers
@@ -109,7 +109,7 @@ func (q *inquiry) open(ctx context.Context) error {
 	case workers.Count == 0:
 		since := q.waitsSince(workers)
 		q.status.HeldBy, q.status.NoCurrentBuild = HeldByNoWorker, workers.Deployment
-		q.addNotef("%s%s, so the steps of the run are not known; %s", workers.Absence(q.run), since, workers.Remedy(q.run))
+		q.addNotef("%s%s, so the steps of the run are not known; %s", workers.AbsenceReason(q.run), since, workers.Remedy(q.run))
 		return nil
 	case unanswered != nil && (ctx.Err() != nil || connect.IsUnavailable(unanswered)):
 		return unanswered
@@ -267,7 +267,7 @@ func (q *inquiry) queryLoop(ctx context.Context, step *Step) {
 	c.Truncated = progress.Stats.Truncated
 	c.Running, c.Waiting, c.Cancelled = progress.Active, progress.Waiting, 0
 	c.Asks, c.Plays = progress.Awaits, progress.Plays
-	if c.Pending = max(0, c.Total-c.Done()-c.Running-c.Waiting); step.silent {
+	if c.Pending = max(0, c.Total-c.CountDone()-c.Running-c.Waiting); step.silent {
 		c.Unknown, c.Pending = c.Pending, 0
 	}
 	step.Rows = progress.Rows

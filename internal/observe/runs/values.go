@@ -24,7 +24,7 @@ type values struct {
 
 // newValues returns values that use the reader's payload store.
 func (r *Reader) newValues(ctx context.Context) values {
-	return values{resolve: func(message proto.Message) error { return r.Store.Resolve(ctx, message) }}
+	return values{resolve: func(message proto.Message) error { return r.Store.ResolveReferences(ctx, message) }}
 }
 
 // decodeResult decodes the result of an ended child, or the details of its failure. It returns false if the child has

@@ -13,16 +13,16 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// Waits counts what waits in a running run, in one step of it, or in one iteration of that: for a retry, a poll, a
+// CountWaits counts what waits in a running run, in one step of it, or in one iteration of that: for a retry, a poll, a
 // page, a turn or a person and, if held is set, for the end of a pause. Attempts that are answered from outside do
-// not count. It makes the calls of Status, and those of Iterations for each loop. whole is false if part of the run
+// not count. It makes the calls of Status, and those of AddIterations for each loop. whole is false if part of the run
 // was not queried.
-func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, held bool) (n int, whole bool) {
+func (r *Reader) CountWaits(ctx context.Context, run Found, step string, index *int, held bool) (n int, whole bool) {
 	status, err := r.Status(ctx, run, time.Now())
 	if err != nil {
 		return 0, false
 	}
-	whole = !status.Silent()
+	whole = !status.IsSilent()
 	for _, visit := range status.Visits(step) {
 		switch {
 		case !visit.EndedAt.IsZero(), !held && status.Control.IsPaused(visit.Step): // it has none, or none is ended
@@ -47,7 +47,7 @@ func (r *Reader) Waits(ctx context.Context, run Found, step string, index *int, 
 
 // waitsOf counts the waiting iterations of a loop, or only one of them.
 func (r *Reader) waitsOf(ctx context.Context, status *Status, visit *Step, index *int, held bool) (n int) {
-	r.Iterations(ctx, status, visit)
+	r.AddIterations(ctx, status, visit)
 	for _, iteration := range visit.Iterations {
 		if iteration.mayEnd(held) && (index == nil || iteration.Index == *index) {
 			n++
@@ -90,7 +90,7 @@ func (s *Step) groupWaits(answers []protocol.Iterations) {
 	for _, answer := range answers {
 		for _, iteration := range answer.Iterations {
 			s.WaitsOf++
-			if iteration.Reason != interpreter.ReasonTurn && iteration.Status.Tally() != interpreter.TallyWaiting {
+			if iteration.Reason != interpreter.ReasonTurn && iteration.Status.LoopTally() != interpreter.TallyWaiting {
 				continue
 			}
 			group := WaitsFor{Items: 1, Reason: iteration.Reason, NextRetryAt: iteration.NextRetryAt}

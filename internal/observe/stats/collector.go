@@ -71,8 +71,8 @@ func NewCollector(see func(Span)) *Collector {
 	}
 }
 
-// Begin sets the run that the following events belong to.
-func (c *Collector) Begin(run runs.Found) {
+// BeginRun sets the run that the following events belong to.
+func (c *Collector) BeginRun(run runs.Found) {
 	c.beginRun(run, false)
 	c.stats.Runs = append(c.stats.Runs, *c.current)
 	c.current = &c.stats.Runs[len(c.stats.Runs)-1]
@@ -109,24 +109,24 @@ func (c *Collector) NextChild() (start runs.Event, left int, more bool) {
 	return start, 0, false
 }
 
-// Unread counts a child run that the server has deleted.
-func (c *Collector) Unread() { c.stats.ChildRuns.Unread++ }
+// CountUnread counts a child run that the server has deleted.
+func (c *Collector) CountUnread() { c.stats.ChildRuns.Unread++ }
 
-// Add applies an event of the run.
-func (c *Collector) Add(event runs.Event) {
+// AddEvent applies an event of the run.
+func (c *Collector) AddEvent(event runs.Event) {
 	c.current.Events++
 	if event.ChildRunID != "" && event.Event == runs.ActionStarted {
 		c.children = append(c.children, runs.Event{Child: event.Child, ChildRunID: event.ChildRunID})
 	}
-	c.spans.Add(event)
+	c.spans.AddEvent(event)
 	c.addRows(event)
 }
 
-// Seen returns how many events of the run were added, and how many items of all runs have ended.
-func (c *Collector) Seen() (seen, ended int) { return c.current.Events, c.ended }
+// SeenCounts returns how many events of the run were added, and how many items of all runs have ended.
+func (c *Collector) SeenCounts() (seen, ended int) { return c.current.Events, c.ended }
 
-// End ends the current run; an open run is read up to now.
-func (c *Collector) End(now time.Time, notes ...string) {
+// EndRun ends the current run; an open run is read up to now.
+func (c *Collector) EndRun(now time.Time, notes ...string) {
 	run := c.current
 	if run.At = run.EndedAt; run.EndedAt.IsZero() {
 		run.At = now
@@ -237,7 +237,7 @@ func (c *Collector) countEnd(figures *Figures, span Span) {
 	c.ended++
 	failures := max(0, event.Attempts-event.Pages)
 	retries := failures
-	switch event.Status.Tally() {
+	switch event.Status.LoopTally() {
 	case interpreter.TallyCancelled:
 		figures.Cancelled++
 		figures.Retries += max(0, failures-1)

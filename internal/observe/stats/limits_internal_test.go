@@ -16,7 +16,7 @@ import (
 func TestStatsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := NewCollector(nil)
-	c.Begin(runs.Found{Playbook: "orders"})
+	c.BeginRun(runs.Found{Playbook: "orders"})
 	for i := range mostSteps + 5 {
 		c.figuresOf(fmt.Sprint("step ", i))
 	}

@@ -69,8 +69,8 @@ func itemOf(event runs.Event) item {
 	return of
 }
 
-// Add applies an event. Events without a step, such as notices of the run, have no span.
-func (s *SpanBuilder) Add(event runs.Event) {
+// AddEvent applies an event. Events without a step, such as notices of the run, have no span.
+func (s *SpanBuilder) AddEvent(event runs.Event) {
 	if event.Step == "" {
 		return
 	}

@@ -107,11 +107,11 @@ func someEvents() []runs.Event {
 
 func collected(found runs.Found, events []runs.Event, see func(stats.Span)) stats.Stats {
 	collector := stats.NewCollector(see)
-	collector.Begin(found)
+	collector.BeginRun(found)
 	for _, event := range events {
-		collector.Add(event)
+		collector.AddEvent(event)
 	}
-	collector.End(at(20), "it goes on")
+	collector.EndRun(at(20), "it goes on")
 	return collector.Stats()
 }
 
@@ -206,11 +206,11 @@ func TestRunsAreSummedUp(t *testing.T) {
 	t.Parallel()
 	collector := stats.NewCollector(nil)
 	for _, playbook := range []string{"patients", "patients", "others"} {
-		collector.Begin(runs.Found{WorkflowID: "run-of-" + playbook, Playbook: playbook, Status: interpreter.Completed, StartedAt: began, EndedAt: at(18)})
+		collector.BeginRun(runs.Found{WorkflowID: "run-of-" + playbook, Playbook: playbook, Status: interpreter.Completed, StartedAt: began, EndedAt: at(18)})
 		for _, event := range someEvents() {
-			collector.Add(event)
+			collector.AddEvent(event)
 		}
-		collector.End(at(1000))
+		collector.EndRun(at(1000))
 	}
 	sums := collector.Stats()
 	require.Len(t, sums.Runs, 3)
@@ -225,11 +225,11 @@ func TestRunsAreSummedUp(t *testing.T) {
 // It passes mostAlike.
 func TestMemoryIsBounded(t *testing.T) {
 	collector := stats.NewCollector(nil)
-	collector.Begin(someRun)
+	collector.BeginRun(someRun)
 	run := func(from, to int) {
 		for i := from; i < to; i++ {
 			for _, event := range iteration(i) {
-				collector.Add(event)
+				collector.AddEvent(event)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	before := heap()
 	run(1000, 50_000)
 	require.Less(t, heap(), before+1<<20)
-	collector.End(at(20))
+	collector.EndRun(at(20))
 	sums := collector.Stats()
 	require.Equal(t, 50_000, sums.Steps[0].Items)
 	require.Len(t, sums.SlowestIterations, 10)
@@ -291,13 +291,13 @@ func TestNoticesOfTheRun(t *testing.T) {
 	}
 
 	collector := stats.NewCollector(nil)
-	collector.Begin(runs.Found{WorkflowID: "a", Playbook: "p", Status: "completed", StartedAt: began, EndedAt: at(4)})
+	collector.BeginRun(runs.Found{WorkflowID: "a", Playbook: "p", Status: "completed", StartedAt: began, EndedAt: at(4)})
 
 	for _, event := range events {
-		collector.Add(event)
+		collector.AddEvent(event)
 	}
 
-	collector.End(at(4))
+	collector.EndRun(at(4))
 	sums := collector.Stats()
 	require.Len(t, sums.Steps, 1)
 	require.Equal(t, "fetch", sums.Steps[0].Step)
@@ -339,14 +339,14 @@ func TestRowsOfChildRunsCountOnce(t *testing.T) {
 	}
 	collector := stats.NewCollector(nil)
 	begin := func(id string, status interpreter.Status) {
-		collector.Begin(runs.Found{WorkflowID: id, RunID: id, Playbook: id, Status: status, StartedAt: began})
+		collector.BeginRun(runs.Found{WorkflowID: id, RunID: id, Playbook: id, Status: status, StartedAt: began})
 	}
 	end := func(events ...runs.Event) {
 		for _, event := range events {
 			event.At = at(1)
-			collector.Add(event)
+			collector.AddEvent(event)
 		}
-		collector.End(at(2))
+		collector.EndRun(at(2))
 	}
 	fetch := runs.Event{Event: runs.StepResult, Step: "fetch", Visit: 1, Rows: table(7, 5), Status: interpreter.Completed}
 	begin("parent", interpreter.Completed)
@@ -379,21 +379,21 @@ func TestWatermarksBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	collector := stats.NewCollector(nil)
 	for _, n := range []int{3, 1, 2} {
-		collector.Begin(runs.Found{WorkflowID: fmt.Sprint("orders-", n), RunID: fmt.Sprint(n), Playbook: "orders", Status: interpreter.Completed, StartedAt: began})
+		collector.BeginRun(runs.Found{WorkflowID: fmt.Sprint("orders-", n), RunID: fmt.Sprint(n), Playbook: "orders", Status: interpreter.Completed, StartedAt: began})
 		read := &interpreter.StateRecord{State: "orders/fetch", From: expression.Of(10*n - 10), Watermark: expression.Of(10 * n)}
 		if n > 1 {
 			read.Before = expression.Of(10*n - 10)
 		}
-		collector.Add(runs.Event{Event: runs.StepResult, At: at(float64(n)), Step: "fetch", Visit: 1, Incremental: read, Status: interpreter.Completed})
-		collector.End(at(4))
+		collector.AddEvent(runs.Event{Event: runs.StepResult, At: at(float64(n)), Step: "fetch", Visit: 1, Incremental: read, Status: interpreter.Completed})
+		collector.EndRun(at(4))
 	}
 	marks := collector.Stats().Watermarks
 	require.Len(t, marks, 1)
 	require.Equal(t, []any{0, 30}, []any{marks[0].Before.Data, marks[0].After.Data})
 	for i := range 150 {
-		collector.Begin(runs.Found{WorkflowID: "many", RunID: fmt.Sprint("many-", i), Playbook: "many", StartedAt: began})
-		collector.Add(runs.Event{Event: runs.StepResult, Step: "fetch", Visit: 1, Incremental: &interpreter.StateRecord{State: fmt.Sprint(i)}})
-		collector.End(at(4))
+		collector.BeginRun(runs.Found{WorkflowID: "many", RunID: fmt.Sprint("many-", i), Playbook: "many", StartedAt: began})
+		collector.AddEvent(runs.Event{Event: runs.StepResult, Step: "fetch", Visit: 1, Incremental: &interpreter.StateRecord{State: fmt.Sprint(i)}})
+		collector.EndRun(at(4))
 	}
 	require.Len(t, collector.Stats().Watermarks, 100)
 	require.Equal(t, 51, collector.Stats().WatermarksLeft)

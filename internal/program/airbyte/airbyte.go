@@ -53,8 +53,8 @@ type Result struct {
 	Secrets string
 }
 
-// Names returns the names of a manifest's streams.
-func Names(data []byte) ([]string, error) {
+// StreamNames returns the names of a manifest's streams.
+func StreamNames(data []byte) ([]string, error) {
 	manifest, err := readManifest(data)
 	if err != nil {
 		return nil, err
@@ -66,9 +66,9 @@ func Names(data []byte) ([]string, error) {
 	return names, nil
 }
 
-// Convert converts a manifest to a playbook. The error says what cannot be read, or which requested stream does not
+// ConvertManifest converts a manifest to a playbook. The error says what cannot be read, or which requested stream does not
 // exist.
-func Convert(data []byte, options Options) (*Result, error) {
+func ConvertManifest(data []byte, options Options) (*Result, error) {
 	manifest, err := readManifest(data)
 	if err != nil {
 		return nil, err

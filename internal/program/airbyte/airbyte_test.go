@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, sink := range []string{"postgres", "file", "none", "sqlite"} {
-				result, err := airbyte.Convert(data, airbyte.Options{Name: name, Sink: sink})
+				result, err := airbyte.ConvertManifest(data, airbyte.Options{Name: name, Sink: sink})
 				require.NoError(t, err)
 				require.Empty(t, problemsOf(result), "%s", result.Playbook)
 				require.Equal(t, len(result.Gaps), strings.Count(string(result.Playbook), "# not converted: "), "%s", result.Playbook)
@@ -74,15 +74,15 @@ func failuresOf(t *testing.T, result *airbyte.Result) (failures []string) {
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	data := manifests(t)["parent"]
-	names, err := airbyte.Names(data)
+	names, err := airbyte.StreamNames(data)
 	require.NoError(t, err)
 	require.Equal(t, []string{"projects", "tasks", "members"}, names)
-	result, err := airbyte.Convert(data, airbyte.Options{Name: "work", Streams: []string{"tasks"}})
+	result, err := airbyte.ConvertManifest(data, airbyte.Options{Name: "work", Streams: []string{"tasks"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"tasks"}, result.Streams)
 	require.Equal(t, 1, strings.Count(string(result.Playbook), "table:"), "%s", result.Playbook)
 	require.Equal(t, 2, strings.Count(string(result.Playbook), "- step:"), "%s", result.Playbook)
-	_, err = airbyte.Convert(data, airbyte.Options{Name: "work", Streams: []string{"nobody"}})
+	_, err = airbyte.ConvertManifest(data, airbyte.Options{Name: "work", Streams: []string{"nobody"}})
 	require.EqualError(t, err, `the manifest has no stream "nobody"; it has projects, tasks, members`)
 }
 
@@ -97,10 +97,10 @@ func TestUnreadable(t *testing.T) {
 		"definitions: {a: {$ref: '#/definitions/a'}}\nstreams: []":             "the reference #/definitions/a leads back to itself",
 		"definitions: {a: [1]}\nstreams: [{$ref: '#/definitions/a', name: b}]": "#/definitions/a is no map, and has keys laid over it",
 	} {
-		_, err := airbyte.Convert([]byte(text), airbyte.Options{Name: "a"})
+		_, err := airbyte.ConvertManifest([]byte(text), airbyte.Options{Name: "a"})
 		require.ErrorContains(t, err, want, text)
 	}
-	_, err := airbyte.Convert([]byte("streams: []"), airbyte.Options{Name: "a", Sink: "bucket"})
+	_, err := airbyte.ConvertManifest([]byte("streams: []"), airbyte.Options{Name: "a", Sink: "bucket"})
 	require.ErrorContains(t, err, `the sink "bucket" is unknown`)
 }
 
@@ -122,7 +122,7 @@ streams:
 		"spec.yaml":                         "connectionSpecification: {type: object, required: [team], properties: {team: {type: string, examples: [red]}, pass: {type: string, airbyte_secret: true}}}",
 		"./source_users/schemas/users.json": `{"type": "object", "properties": {"id": {"type": "integer"}, "born": {"type": ["null", "string"], "format": "date"}}}`,
 	}
-	result, err := airbyte.Convert([]byte(manifest), airbyte.Options{Name: "users", Read: func(path string) ([]byte, error) {
+	result, err := airbyte.ConvertManifest([]byte(manifest), airbyte.Options{Name: "users", Read: func(path string) ([]byte, error) {
 		if text, has := files[path]; has {
 			return []byte(text), nil
 		}

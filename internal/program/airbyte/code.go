@@ -126,7 +126,7 @@ func memberPath(keys []any) string {
 func memberCode(of code, key any) code {
 	if of.known {
 		if name, isText := key.(string); isText || of.value == nil {
-			return constantCode(expression.Member(of.value, name))
+			return constantCode(expression.MapMember(of.value, name))
 		}
 	}
 	return code{text: of.operandText(precAtom) + memberPath([]any{key}), prec: precAtom, falsy: of.falsy, calm: of.calm, path: of.path}

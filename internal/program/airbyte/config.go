@@ -82,7 +82,7 @@ func path0(first string, keys []any) code {
 
 // readSpec returns the connection specification from the manifest, or from a file next to it.
 func (c *converter) readSpec() component {
-	spec := c.manifest.of("spec")
+	spec := c.manifest.childAt("spec")
 	for _, name := range []string{"spec.yaml", "spec.json"} {
 		if spec != nil || c.Read == nil {
 			break
@@ -97,10 +97,10 @@ func (c *converter) readSpec() component {
 			spec = whole
 		}
 	}
-	if below := spec.of("connection_specification"); below != nil {
+	if below := spec.childAt("connection_specification"); below != nil {
 		return below
 	}
-	return spec.of("connectionSpecification")
+	return spec.childAt("connectionSpecification")
 }
 
 // schemaOf returns the schema of a configuration key; nil if the specification lacks it. It searches all
@@ -116,7 +116,7 @@ func (c *converter) schemaOf(path []string) component {
 }
 
 func propertyAt(of component, key string) component {
-	if found := of.of("properties").of(key); found != nil {
+	if found := of.childAt("properties").childAt(key); found != nil {
 		return found
 	}
 	for _, alternatives := range []string{"oneOf", "anyOf", "allOf"} {
@@ -217,7 +217,7 @@ func (c *converter) isRequired(path []string) bool {
 
 func isRequired(of component, path []string) bool {
 	required, _ := of["required"].([]any)
-	if found := of.of("properties").of(path[0]); found != nil {
+	if found := of.childAt("properties").childAt(path[0]); found != nil {
 		if len(path) > 1 {
 			return isRequired(found, path[1:])
 		}

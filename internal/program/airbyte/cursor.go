@@ -121,7 +121,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 		key   string
 		value code
 	}{{"start_time_option", i.start}, {"end_time_option", i.end}} {
-		if option := cursor.of(one.key); option != nil {
+		if option := cursor.childAt(one.key); option != nil {
 			i.options = append(i.options, sliceOption{option, one.value})
 		}
 	}
@@ -144,9 +144,9 @@ func (c *converter) cursorOfSlice(s *step, cursor string) bool {
 // usesSlice returns a text that contains "start" and "end" if requests use these bounds of the slice; "" for none. sliced
 // says that each slice has requests of its own.
 func (c *converter) usesSlice(s *step, cursor component, i *incremental) (used string, sliced bool) {
-	text := expression.Text(toCanonical(map[string]any(s.of.of("retriever"))))
+	text := expression.Text(toCanonical(map[string]any(s.of.childAt("retriever"))))
 	for _, end := range []struct{ field, option, name string }{{i.startField, "start_time_option", "start"}, {i.endField, "end_time_option", "end"}} {
-		if cursor.of(end.option) != nil || strings.Contains(text, end.field) {
+		if cursor.childAt(end.option) != nil || strings.Contains(text, end.field) {
 			used += end.name
 		}
 	}
@@ -207,7 +207,7 @@ func (c *converter) firstValue(s *step, i *incremental, cursor component) (code,
 		s.addGap(atIncremental, "start_datetime", "%v; everything is read each time", err)
 		return code{}, false
 	}
-	initial := i.inForm(start, cmp.Or(cursor.of("start_datetime").text("datetime_format"), cursor.text("datetime_format")))
+	initial := i.inForm(start, cmp.Or(cursor.childAt("start_datetime").text("datetime_format"), cursor.text("datetime_format")))
 	if i.initial = templateValue([]code{initial}); i.initial == nil {
 		s.addGap(atIncremental, "start_datetime", "is empty; everything is read each time")
 		return code{}, false
@@ -257,7 +257,7 @@ func (i *incremental) fromAdded(s *step) {
 
 // datetimeCode returns a MinMaxDatetime, or a text, as an expression. The state is not available in it.
 func (c *converter) datetimeCode(s *step, cursor component, key string) (code, error) {
-	of := cursor.of(key)
+	of := cursor.childAt(key)
 	if of == nil {
 		of = component{"datetime": cursor[key], parametersKey: cursor[parametersKey]}
 	}

@@ -20,7 +20,7 @@ type policy struct {
 
 // convertErrors converts the policies for failures: those of the manifest, and what the CDK retries by default.
 func (c *converter) convertErrors(s *step, requester component) {
-	handlers := []component{requester.of("error_handler")}
+	handlers := []component{requester.childAt("error_handler")}
 	if handlers[0].kind() == "CompositeErrorHandler" {
 		handlers = handlers[0].componentList("error_handlers")
 	}

@@ -137,7 +137,7 @@ func indexOutside(text string, c byte) int {
 // loginOf returns how a requester authenticates.
 func (c *converter) loginOf(s *step, requester component) *login {
 	l := &login{}
-	of := requester.of("authenticator")
+	of := requester.childAt("authenticator")
 	if of.kind() == "SelectiveAuthenticator" {
 		l.useSelected(c, s, of)
 		return l
@@ -148,7 +148,7 @@ func (c *converter) loginOf(s *step, requester component) *login {
 
 // useSelected uses the first of several authenticators; the operator may configure any of them.
 func (l *login) useSelected(c *converter, s *step, of component) {
-	all := of.of("authenticators")
+	all := of.childAt("authenticators")
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)
@@ -156,16 +156,16 @@ func (l *login) useSelected(c *converter, s *step, of component) {
 	slices.Sort(names)
 	best := -1
 	for i, name := range names { // one that needs no refresh of tokens
-		if kind := all.of(name).kind(); kind != "OAuthAuthenticator" && kind != "Custom" && best < 0 {
+		if kind := all.childAt(name).kind(); kind != "OAuthAuthenticator" && kind != "Custom" && best < 0 {
 			best = i
 		}
 	}
 	for i, name := range names {
 		if i == max(best, 0) {
-			l.readAuthenticator(c, s, all.of(name))
+			l.readAuthenticator(c, s, all.childAt(name))
 			continue
 		}
-		l.others = append(l.others, name+" ("+all.of(name).kind()+")")
+		l.others = append(l.others, name+" ("+all.childAt(name).kind()+")")
 	}
 }
 
@@ -184,7 +184,7 @@ func (l *login) readAuthenticator(c *converter, s *step, of component) {
 			l.user = "USER"
 		}
 	case "ApiKeyAuthenticator":
-		option := of.of("inject_into")
+		option := of.childAt("inject_into")
 		name := of.text("header")
 		if option != nil {
 			name, _ = c.formOf(s, option, option.text("field_name"))
@@ -232,7 +232,7 @@ func (l *login) byOAuth(c *converter, s *step, of component) {
 	if scopes, _ := of["scopes"].([]any); len(scopes) > 0 {
 		l.oauth["scopes"] = scopes
 	}
-	if body := of.of("refresh_request_body"); len(body) > 0 {
+	if body := of.childAt("refresh_request_body"); len(body) > 0 {
 		scope := body.text("scope")
 		if scope != "" && l.oauth["scopes"] == nil {
 			l.oauth["scopes"] = []any{scope}

@@ -24,8 +24,8 @@ func (c component) text(key string) string {
 	return text
 }
 
-// of returns the component at a key; nil if there is none.
-func (c component) of(key string) component {
+// childAt returns the component at a key; nil if there is none.
+func (c component) childAt(key string) component {
 	below, _ := c[key].(map[string]any)
 	return below
 }
@@ -82,7 +82,7 @@ func readManifest(data []byte) (component, error) {
 	if root == nil || root.Kind != yaml.MappingNode {
 		return nil, errors.New("the manifest is no map with version and streams")
 	}
-	whole, _ := plainValue(yamltree.Resolved(root, false)).(map[string]any)
+	whole, _ := plainValue(yamltree.WithoutAliases(root, false)).(map[string]any)
 	if _, has := whole["streams"].([]any); !has {
 		return nil, errors.New("the manifest has no list of streams; expected a low-code manifest of Airbyte")
 	}

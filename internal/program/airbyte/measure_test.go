@@ -48,7 +48,7 @@ func (m *measured) manifest(t *testing.T, path string) {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	m.manifests++
-	names, err := airbyte.Names(data)
+	names, err := airbyte.StreamNames(data)
 	if err != nil {
 		m.unread++
 		t.Logf("%s: %v", path, err)
@@ -59,7 +59,7 @@ func (m *measured) manifest(t *testing.T, path string) {
 	for _, stream := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		m.stream(t, name, data, stream, read)
 	}
-	result, err := airbyte.Convert(data, airbyte.Options{Name: name, Read: read})
+	result, err := airbyte.ConvertManifest(data, airbyte.Options{Name: name, Read: read})
 	if err != nil {
 		t.Logf("%s: %v", name, err)
 		return
@@ -88,13 +88,13 @@ func oneLine(text string) string {
 
 func problemsOf(result *airbyte.Result) string {
 	file := source.NewFile(result.Name+".yaml", result.Playbook)
-	_, found := check.Validate(file, activities.Default(), check.Options{})
+	_, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{})
 	return file.FormatAll(found.Errors())
 }
 
 func (m *measured) stream(t *testing.T, name string, data []byte, stream string, read func(string) ([]byte, error)) {
 	m.streams++
-	result, err := airbyte.Convert(data, airbyte.Options{Name: name, Streams: []string{stream}, Read: read})
+	result, err := airbyte.ConvertManifest(data, airbyte.Options{Name: name, Streams: []string{stream}, Read: read})
 	if err != nil {
 		m.reasons[err.Error()]++
 		m.invalid++

@@ -286,7 +286,7 @@ func (t *tester) placedRows(s *step, of answer) any {
 		if list, isList := at.([]any); isList {
 			return list
 		}
-		at = expression.Member(at, key)
+		at = expression.MapMember(at, key)
 	}
 	return at
 }

@@ -26,7 +26,7 @@ var plainKey = plainName
 // tokenOf returns the token of the next page, with the condition under which there is one. The token is nil if the
 // API does not paginate.
 func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
-	paginator := retriever.of("paginator")
+	paginator := retriever.childAt("paginator")
 	switch kind := paginator.kind(); kind {
 	case "", "NoPagination":
 		return nil, nil
@@ -38,7 +38,7 @@ func (c *converter) tokenOf(s *step, retriever component) (*token, component) {
 		s.addGap(atRetry, kind, "only the first page is read")
 		return nil, nil
 	}
-	strategy := paginator.of("pagination_strategy")
+	strategy := paginator.childAt("pagination_strategy")
 	t := &token{kind: strategy.kind()}
 	var err error
 	var into trace
@@ -213,8 +213,8 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 		return
 	}
 	first := newInjection()
-	if option := paginator.of("page_size_option"); option != nil {
-		size := paginator.of("pagination_strategy")
+	if option := paginator.childAt("page_size_option"); option != nil {
+		size := paginator.childAt("pagination_strategy")
 		if value := c.translateAt(s, atRetry, size, "page_size", nil); value != nil {
 			if text, isText := value.(string); isText {
 				value = typedBody(text)
@@ -237,7 +237,7 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 		p.when = bothCode(code{text: "error is not defined", prec: precCompare, falsy: true, calm: true}, p.when)
 	}
 	value := node.Verbatim("{{ " + t.value.text + " }}")
-	option := paginator.of("page_token_option")
+	option := paginator.childAt("page_token_option")
 	switch {
 	case option == nil:
 	case option.kind() == "RequestPath" || option.text("inject_into") == "path":
@@ -250,7 +250,7 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 	}
 	s.addInjection(first)
 	c.tokenInputs(s, p, requester, t.value)
-	if ignored, _ := s.of.of("retriever")["ignore_stream_slicer_parameters_on_paginated_requests"].(bool); ignored {
+	if ignored, _ := s.of.childAt("retriever")["ignore_stream_slicer_parameters_on_paginated_requests"].(bool); ignored {
 		p.without = s.sliceParams()
 	}
 	for name := range p.changes.form { // forms change by args

@@ -156,7 +156,7 @@ func combineSources(sources []source) source {
 
 // sendField records that a field of the partition is part of requests. Its code is set when the element has a name.
 func (l *loop) sendField(of component, field string) {
-	if option := of.of("request_option"); option != nil {
+	if option := of.childAt("request_option"); option != nil {
 		l.options = append(l.options, sliceOption{option: option, value: code{text: field}})
 	}
 }
@@ -187,7 +187,7 @@ func (c *converter) parentSource(s *step, l *loop, router component, deep, neste
 	var lists []string
 	out := source{nested: nested || deep || len(configs) > 1}
 	for _, config := range configs {
-		parent := config.of("stream")
+		parent := config.childAt("stream")
 		field, _ := c.translateAt(s, atLoop, config, "partition_field", nil).(string)
 		key, _ := c.translateAt(s, atLoop, config, "parent_key", nil).(string)
 		if parent == nil || field == "" || key == "" {
@@ -195,7 +195,7 @@ func (c *converter) parentSource(s *step, l *loop, router component, deep, neste
 			continue
 		}
 		dependent, _ := config["incremental_dependency"].(bool)
-		from := c.newStep(parent, parent.of("incremental_sync") != nil && !dependent)
+		from := c.newStep(parent, parent.childAt("incremental_sync") != nil && !dependent)
 		from.read = true
 		for _, gaps := range []string{atLoop, atRequest} {
 			if len(from.gaps[gaps]) > 0 {

@@ -121,7 +121,7 @@ func (c *converter) convertInputs(s *step, requester component, login *login) {
 		s.body = c.translateAt(s, atRequest, requester, "request_body_data", nothing)
 	}
 	if requester["request_body"] != nil {
-		s.addGap(atRequest, "request_body", "of type %s", requester.of("request_body").kind())
+		s.addGap(atRequest, "request_body", "of type %s", requester.childAt("request_body").kind())
 	}
 	if s.body != nil && s.method == "" {
 		s.method = "GET"
@@ -327,12 +327,12 @@ func (c *converter) sliceOptions(s *step) {
 
 // convertDecoder converts how responses are decoded.
 func (c *converter) convertDecoder(s *step, requester, retriever component) {
-	decoder := retriever.of("decoder")
+	decoder := retriever.childAt("decoder")
 	if decoder == nil {
-		decoder = retriever.of("record_selector").of("extractor").of("decoder")
+		decoder = retriever.childAt("record_selector").childAt("extractor").childAt("decoder")
 	}
 	if decoder == nil {
-		decoder = requester.of("decoder")
+		decoder = requester.childAt("decoder")
 	}
 	switch kind := decoder.kind(); kind {
 	case "", "JsonDecoder":
@@ -351,7 +351,7 @@ func (c *converter) convertDecoder(s *step, requester, retriever component) {
 
 // convertBudget converts the limits on requests to the API.
 func (c *converter) convertBudget(s *step) {
-	for _, policy := range c.manifest.of("api_budget").componentList("policies") {
+	for _, policy := range c.manifest.childAt("api_budget").componentList("policies") {
 		switch policy.kind() {
 		case "FixedWindowCallRatePolicy":
 			c.addLimit(s, policy["call_limit"], policy["period"])

@@ -136,8 +136,8 @@ func (c *converter) removeFields(s *step, of component) {
 // convertSchema sets the column types that rows do not show: times and days.
 func (c *converter) convertSchema(s *step) {
 	schema := c.schemaDocument(s)
-	for _, name := range playbook.SortedKeys(schema.of("properties")) {
-		property := schema.of("properties").of(name)
+	for _, name := range playbook.SortedKeys(schema.childAt("properties")) {
+		property := schema.childAt("properties").childAt(name)
 		kinds := kindsOf(property)
 		if !slices.Contains(kinds, "string") || slices.Contains(s.exclude, name) || len(kinds) > 1 {
 			continue
@@ -167,10 +167,10 @@ func kindsOf(property component) (kinds []string) {
 
 // schemaDocument returns the JSON Schema of a stream; nil if it is not available.
 func (c *converter) schemaDocument(s *step) component {
-	loader := s.of.of("schema_loader")
+	loader := s.of.childAt("schema_loader")
 	switch kind := loader.kind(); kind {
 	case "InlineSchemaLoader":
-		return loader.of("schema")
+		return loader.childAt("schema")
 	case "", "JsonFileSchemaLoader":
 		if c.Read == nil {
 			return nil

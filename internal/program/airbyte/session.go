@@ -51,7 +51,7 @@ func (l *login) useRefreshToken(c *converter, s *step, of component) {
 		}
 		fields["scope"] = strings.Join(texts, " ")
 	}
-	if body := of.of("refresh_request_body"); body != nil {
+	if body := of.childAt("refresh_request_body"); body != nil {
 		maps.Copy(fields, c.formedValue(s, of, map[string]any(body)).(map[string]any)) // a map stays one
 	}
 	delete(fields, parametersKey)
@@ -68,7 +68,7 @@ func (l *login) useRefreshToken(c *converter, s *step, of component) {
 
 // bySession converts a login whose response has a token for later requests.
 func (l *login) bySession(c *converter, s *step, of component) {
-	requester := of.of("login_requester")
+	requester := of.childAt("login_requester")
 	base, path := requester.text("url_base"), requester.text("path")
 	request := map[string]any{"url": c.formedValue(s, requester, strings.TrimRight(base, "/")+"/"+strings.TrimLeft(path, "/"))}
 	if method := requester.text("http_method"); method != "" && !strings.EqualFold(method, "POST") {
@@ -79,14 +79,14 @@ func (l *login) bySession(c *converter, s *step, of component) {
 			request[name] = c.formedValue(s, requester, fields)
 		}
 	}
-	if kind := requester.of("authenticator").kind(); kind != "" && kind != "NoAuth" {
+	if kind := requester.childAt("authenticator").kind(); kind != "" && kind != "NoAuth" {
 		s.addGap(atRequest, "SessionTokenAuthenticator", "a login with %s", kind)
 	}
 	keys, _ := of["session_token_path"].([]any)
 	l.session = map[string]any{"login": request, "token": "{{ response" + memberPath(keys) + " }}"}
 	send := map[string]any{"header": "Authorization", "value": "Bearer {{ token }}"}
-	if authentication := of.of("request_authentication"); authentication.kind() == "ApiKey" {
-		option := authentication.of("inject_into")
+	if authentication := of.childAt("request_authentication"); authentication.kind() == "ApiKey" {
+		option := authentication.childAt("inject_into")
 		name, _ := c.formOf(s, option, option.text("field_name"))
 		send = map[string]any{"header": name}
 		if option.text("inject_into") == "request_parameter" {
@@ -103,7 +103,7 @@ func (l *login) bySession(c *converter, s *step, of component) {
 
 // legacySession converts the older form of a login, with user and password.
 func (l *login) legacySession(c *converter, s *step, of component) {
-	base := s.of.of("retriever").of("requester").text("url_base")
+	base := s.of.childAt("retriever").childAt("requester").text("url_base")
 	body := map[string]any{"username": c.formedValue(s, of, of.text("username")), "password": c.formedValue(s, of, of.text("password"))}
 	l.session = map[string]any{
 		"login": map[string]any{"url": c.formedValue(s, of, strings.TrimRight(base, "/")+"/"+strings.TrimLeft(of.text("login_url"), "/")), "body": body},
@@ -115,7 +115,7 @@ func (l *login) legacySession(c *converter, s *step, of component) {
 // byJWT converts a service account that signs its tokens.
 func (l *login) byJWT(c *converter, s *step, of component) {
 	l.jwt = map[string]any{}
-	payload, headers := of.of("jwt_payload"), of.of("jwt_headers")
+	payload, headers := of.childAt("jwt_payload"), of.childAt("jwt_headers")
 	for name, text := range map[string]string{
 		"issuer": payload.text("iss"), "subject": payload.text("sub"), "audience": payload.text("aud"), "key_id": headers.text("kid"),
 		"algorithm": of.text("algorithm"),
@@ -124,7 +124,7 @@ func (l *login) byJWT(c *converter, s *step, of component) {
 			l.jwt[name] = c.formedValue(s, of, text)
 		}
 	}
-	if claims := of.of("additional_jwt_payload"); len(claims) > 0 {
+	if claims := of.childAt("additional_jwt_payload"); len(claims) > 0 {
 		l.jwt["claims"] = c.formedValue(s, of, map[string]any(claims))
 	}
 	key := "private_key"

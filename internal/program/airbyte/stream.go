@@ -118,13 +118,13 @@ func sameStream(a, b component) bool {
 }
 
 func requestOf(stream component) []any {
-	requester := stream.of("retriever").of("requester")
+	requester := stream.childAt("retriever").childAt("requester")
 	return []any{requester["url_base"], requester["path"], requester["http_method"], requester["request_body_json"]}
 }
 
 // convertStep converts all parts of a step.
 func (c *converter) convertStep(s *step) {
-	retriever := s.of.of("retriever")
+	retriever := s.of.childAt("retriever")
 	if kind := s.of.kind(); kind != "DeclarativeStream" {
 		s.addGap(atRequest, kind, "only streams of type DeclarativeStream are read")
 	}
@@ -136,14 +136,14 @@ func (c *converter) convertStep(s *step) {
 		s.addGap(atRequest, kind, "only a SimpleRetriever is read")
 	}
 	c.convertPartitions(s, retriever)
-	if cursor := s.of.of("incremental_sync"); cursor != nil {
+	if cursor := s.of.childAt("incremental_sync"); cursor != nil {
 		c.convertCursor(s, cursor)
 	}
-	requester := retriever.of("requester")
+	requester := retriever.childAt("requester")
 	if requester.kind() == "Custom" {
 		s.addGap(atRequest, customName(requester, "CustomRequester"), "")
 	}
-	c.convertSelector(s, retriever.of("record_selector"))
+	c.convertSelector(s, retriever.childAt("record_selector"))
 	c.convertRequest(s, retriever, requester)
 	c.convertErrors(s, requester)
 	c.convertTransformations(s)
@@ -222,7 +222,7 @@ func resolveParameter(c *converter, s *step, of component, parameters map[string
 		if !isText {
 			return unsupportedError("a parameter whose name is no constant")
 		}
-		value = expression.Member(value, name)
+		value = expression.MapMember(value, name)
 	}
 	text, isText := value.(string)
 	if !isText || !jinja.HasTemplate(text) {
@@ -250,7 +250,7 @@ func (c *converter) translateAt(s *step, at string, of component, key string, ro
 
 // convertSelector converts where the rows are in a response.
 func (c *converter) convertSelector(s *step, selector component) {
-	extractor := selector.of("extractor")
+	extractor := selector.childAt("extractor")
 	switch kind := extractor.kind(); kind {
 	case "DpathExtractor", "":
 	case "Custom":
@@ -278,7 +278,7 @@ func (c *converter) convertSelector(s *step, selector component) {
 		}
 	}
 	s.hasRows = len(s.path) > 0
-	filter := selector.of("record_filter")
+	filter := selector.childAt("record_filter")
 	if filter == nil {
 		return
 	}

@@ -127,13 +127,13 @@ func valueForTest(value any) (any, bool) {
 // testFile returns the text of the test file.
 func (t *tester) testFile() []byte {
 	top := node.EmptyMap()
-	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(t.c.File, scaffold.FileOf(t.c.Name))))
+	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(t.c.File, scaffold.FileName(t.c.Name))))
 	tests := node.ListOf(t.pagesTest())
 	if refused := t.refusedTest(); refused != nil {
 		tests.Content = append(tests.Content, refused)
 	}
 	node.AddKey(top, "tests", tests)
-	return []byte(yamltree.Encode(top))
+	return []byte(yamltree.EncodeNode(top))
 }
 
 // testNode returns a test with its name and workload.
@@ -179,7 +179,7 @@ func (t *tester) pagesTest() *yaml.Node {
 	for _, s := range t.c.list {
 		list := node.ListOf()
 		sent := node.FlowList()
-		if policies := yamltree.Encode(policyList(s.failures)); !failed[policies] && !t.ignoresStatus(s, 503) {
+		if policies := yamltree.EncodeNode(policyList(s.failures)); !failed[policies] && !t.ignoresStatus(s, 503) {
 			failed[policies] = true
 			list.Content = append(list.Content, node.FlowMap("status", recording.ValueNode(503, true)))
 			sent.Content = append(sent.Content, node.FlowMap())
@@ -320,7 +320,7 @@ func (t *tester) madeRow(s *step, n int) map[string]any {
 		if _, has := at[keys[len(keys)-1]]; has {
 			continue
 		}
-		at[keys[len(keys)-1]] = t.madeValue(s, name, schema.of("properties").of(name), n)
+		at[keys[len(keys)-1]] = t.madeValue(s, name, schema.childAt("properties").childAt(name), n)
 	}
 	if len(row) == 0 {
 		row["id"] = n

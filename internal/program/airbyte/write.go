@@ -66,7 +66,7 @@ func (c *converter) writeResult(result *Result) {
 		result.Connections = append(result.Connections, scaffold.NewConnection(warehouse, "postgres://USER:PASSWORD@HOST/DATABASE"))
 	}
 	top.HeadComment = c.headComment(result)
-	result.Playbook = []byte(yamltree.Encode(top))
+	result.Playbook = []byte(yamltree.EncodeNode(top))
 	for _, s := range c.list {
 		for _, at := range playbook.SortedKeys(s.gaps) {
 			result.Gaps = append(result.Gaps, s.gaps[at]...)
@@ -194,7 +194,7 @@ func (c *converter) sharedPolicies() *yaml.Node {
 	count := map[string]int{}
 	texts := map[*step]string{}
 	for _, s := range c.list {
-		texts[s] = yamltree.Encode(policyList(s.failures))
+		texts[s] = yamltree.EncodeNode(policyList(s.failures))
 		count[texts[s]]++
 	}
 	names := map[string]string{}
@@ -281,7 +281,7 @@ func pairsNode(pairs []pair) *yaml.Node {
 	for _, one := range pairs {
 		node.AddKey(n, one.name, valueNode(one.value))
 	}
-	if text := yamltree.Encode(n); len(text) < 110 && strings.Count(text, "\n") <= 5 {
+	if text := yamltree.EncodeNode(n); len(text) < 110 && strings.Count(text, "\n") <= 5 {
 		n.Style = yaml.FlowStyle
 	}
 	return n
@@ -466,7 +466,7 @@ func (c *converter) sinkNode(s *step) *yaml.Node {
 	if s.shape != "" {
 		node.AddKey(n, "args", node.QuotedText("{{ "+fmt.Sprintf(s.shape, "result")+" }}"))
 	}
-	if text := yamltree.Encode(n); len(text) < 120 {
+	if text := yamltree.EncodeNode(n); len(text) < 120 {
 		n.Style = yaml.FlowStyle
 	}
 	return n

@@ -60,9 +60,9 @@ func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now tim
 
 // newMatrix returns the statuses that a ledger has.
 func newMatrix(book *playbook.Playbook, all []partition.Partition, ledger *partition.Ledger) *Matrix {
-	m := &Matrix{Playbook: book.Name, Identity: book.Identity(), unit: book.Partitions.UnitName(), ledger: ledger}
+	m := &Matrix{Playbook: book.Name, Identity: book.ContentHash(), unit: book.Partitions.UnitName(), ledger: ledger}
 	for _, p := range all {
-		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.StatusOf(p, m.Identity), Run: ledger.Run(p)})
+		m.Rows = append(m.Rows, Row{Key: p.Key, Start: p.Start, End: p.End, Index: p.Index, Status: ledger.StatusOf(p, m.Identity), Run: ledger.OpenRun(p)})
 	}
 	m.countStatuses()
 	return m
@@ -133,8 +133,8 @@ func openRun(ctx context.Context, c client.Client, id string) (first string, err
 	return info.GetFirstRunId(), nil
 }
 
-// Claim returns the claim of a backfill for some partitions.
-func (m *Matrix) Claim(keys []string) partition.BackfillClaim {
+// BackfillClaim returns the claim of a backfill for some partitions.
+func (m *Matrix) BackfillClaim(keys []string) partition.BackfillClaim {
 	chosen := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		chosen[key] = true
@@ -181,9 +181,9 @@ const (
 // Only lists the choices.
 var Only = []string{OnlyMissing, OnlyFailed, OnlyStale, OnlyAll}
 
-// Select returns the keys of the partitions that a choice selects. Running partitions are never selected, and missing
+// SelectKeys returns the keys of the partitions that a choice selects. Running partitions are never selected, and missing
 // includes failed.
-func (m *Matrix) Select(only string) []string {
+func (m *Matrix) SelectKeys(only string) []string {
 	wanted := map[string][]partition.Status{
 		OnlyMissing: {partition.Missing, partition.Failed},
 		OnlyFailed:  {partition.Failed},
@@ -225,9 +225,9 @@ const Suffix = ".backfill"
 // Name returns the name of a playbook's backfill playbook.
 func Name(book *playbook.Playbook) string { return book.Name + Suffix }
 
-// Source returns the backfill playbook: a loop over keys whose step runs the playbook. Its workload has the keys, and
+// PlaybookSource returns the backfill playbook: a loop over keys whose step runs the playbook. Its workload has the keys, and
 // as given the workload of each run. A failed partition makes it a partial success.
-func Source(book *playbook.Playbook, file string, concurrency int) []byte {
+func PlaybookSource(book *playbook.Playbook, file string, concurrency int) []byte {
 	return fmt.Appendf(nil, `apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: %q, description: %q}
@@ -249,8 +249,8 @@ output: "{{ backfill.stats }}"
 `, Name(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
 }
 
-// Workload returns the workload of the backfill playbook.
-func Workload(keys []string, given map[string]any) map[string]any {
+// BackfillWorkload returns the workload of the backfill playbook.
+func BackfillWorkload(keys []string, given map[string]any) map[string]any {
 	if given == nil {
 		given = map[string]any{}
 	}

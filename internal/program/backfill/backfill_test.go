@@ -91,7 +91,7 @@ func TestSelect(t *testing.T) {
 	note := func(i int, identity string, status partition.Status) {
 		row := m.Rows[i]
 		p := partition.Partition{Key: row.Key, Index: row.Index, Start: row.Start, End: row.End}
-		require.NoError(t, ledger.Note(partition.Note{Playbook: "orders", Partition: p, Identity: identity, Run: row.Key, Status: status}))
+		require.NoError(t, ledger.ApplyNote(partition.Note{Playbook: "orders", Partition: p, Identity: identity, Run: row.Key, Status: status}))
 	}
 	note(0, m.Identity, partition.Done)
 	note(1, m.Identity, partition.Failed)
@@ -110,7 +110,7 @@ func TestSelect(t *testing.T) {
 		OnlyStale:   {"2024-01-03"},
 		OnlyAll:     {"2024-01-01", "2024-01-02", "2024-01-03", "2024-01-05"},
 	} {
-		require.Equal(t, want, m.Select(only), only)
+		require.Equal(t, want, m.SelectKeys(only), only)
 	}
 }
 

@@ -19,12 +19,12 @@ type Barrier struct {
 	open    bool
 }
 
-// Hold holds up logged requests that match until Release. match is called for every request, concurrently.
-func (s *Server) Hold(match func(*http.Request) bool) *Barrier {
+// HoldRequests holds up logged requests that match until Release. match is called for every request, concurrently.
+func (s *Server) HoldRequests(match func(*http.Request) bool) *Barrier {
 	return s.addBarrier(&Barrier{match: match})
 }
 
-// HoldAnswer is like Hold, but carries out requests and holds up only their responses.
+// HoldAnswer is like HoldRequests, but carries out requests and holds up only their responses.
 func (s *Server) HoldAnswer(match func(*http.Request) bool) *Barrier {
 	return s.addBarrier(&Barrier{match: match, done: true})
 }

@@ -193,8 +193,8 @@ func (s *scenario) movingCollection(name string, setup movingSetup) *moving {
 	return found
 }
 
-// Moving returns the responses to the reads of a collection, in order.
-func (s *Server) Moving(scenario, collection string) []MovingAnswer {
+// MovingAnswers returns the responses to the reads of a collection, in order.
+func (s *Server) MovingAnswers(scenario, collection string) []MovingAnswer {
 	scenario = cmp.Or(scenario, defaultScenario)
 	state := s.scenarios.getScenario(scenario)
 	state.mu.Lock()
@@ -213,7 +213,7 @@ func (s *Server) addMoving() {
 	s.handleAPI("PUT /api/v1/moving/{collection}/{id}", s.changeMoving)
 	s.handleAPI("DELETE /api/v1/moving/{collection}/{id}", s.changeMoving)
 	s.handleRoute("GET /moving/{collection}", func(w http.ResponseWriter, r *http.Request) {
-		answers := s.Moving(scenarioKey(r), r.PathValue("collection"))
+		answers := s.MovingAnswers(scenarioKey(r), r.PathValue("collection"))
 		respondJSON(w, http.StatusOK, object{"answers": answers, "total": len(answers)})
 	})
 }

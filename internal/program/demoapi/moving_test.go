@@ -41,7 +41,7 @@ func TestMovingByHand(t *testing.T) {
 	require.Equal(t, []any{false, nil, nil}, []any{last.at("more"), last.at("next"), last.at("next_offset")})
 	require.Equal(t, []any{}, get(t, list+"?after=13").at("rows"))
 
-	answers := api.Moving("", "list")
+	answers := api.MovingAnswers("", "list")
 	require.Len(t, answers, 6)
 	require.Equal(t, []string{"5 deleted"}, answers[2].Changes)
 	require.Equal(t, []string{"6 updated", "13 inserted"}, answers[4].Changes)
@@ -68,7 +68,7 @@ func TestMovingBetweenReads(t *testing.T) {
 			for _, query := range []string{"", "&after=30", "&after=30", "&after=60", "&offset=3", "&after=200"} {
 				require.Equal(t, 200, get(t, list+query+"&scenario="+scenario).status)
 			}
-			return api.Moving(scenario, "list")
+			return api.MovingAnswers(scenario, "list")
 		}
 		answers := read("one")
 		again := read("two")
@@ -115,12 +115,12 @@ func TestMovingFails(t *testing.T) {
 	require.Equal(t, 404, get(t, list+"&after=6&fail_status=404").status)
 	require.Equal(t, 404, get(t, list+"&after=7&fail_status=404").status)
 	statuses := func() []int {
-		return lists.Map(api.Moving("", "list"), func(answer demoapi.MovingAnswer) int { return answer.Status })
+		return lists.Map(api.MovingAnswers("", "list"), func(answer demoapi.MovingAnswer) int { return answer.Status })
 	}
 	// The server notes an answer after it is sent, so its reader may be here first.
 	require.Eventually(t, func() bool { return slices.Equal([]int{200, 503, 200, 404, 404}, statuses()) },
 		testenv.Within(10*time.Second), time.Millisecond, "%v", statuses())
-	require.Empty(t, api.Moving("", "list")[3].Rows)
+	require.Empty(t, api.MovingAnswers("", "list")[3].Rows)
 }
 
 // TestHold: requests wait before they are carried out, or for their answer, and
@@ -131,7 +131,7 @@ func TestHold(t *testing.T) {
 	held := func(h *demoapi.Barrier, n int) {
 		require.Eventually(t, func() bool { return h.HeldRequests() == n }, testenv.Within(10*time.Second), 5*time.Millisecond)
 	}
-	reads := api.Hold(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/v1/moving/") })
+	reads := api.HoldRequests(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/v1/moving/") })
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
@@ -152,11 +152,11 @@ func TestHold(t *testing.T) {
 		}
 	}()
 	held(reads, 2)
-	require.Empty(t, api.Moving("", "list"))
+	require.Empty(t, api.MovingAnswers("", "list"))
 	reads.Release()
 	reads.Release()
 	require.Equal(t, 200, testenv.Receive(t, rest, "the answer to the read"))
-	require.Len(t, api.Moving("", "list"), 1)
+	require.Len(t, api.MovingAnswers("", "list"), 1)
 
 	writes := api.HoldAnswer(func(r *http.Request) bool { return r.Method == http.MethodPost })
 	go func() {

@@ -174,8 +174,8 @@ func webPath(document string) string {
 	return name
 }
 
-// At returns the web page and anchor for a link such as docs/tutorial.md#4-pages.
-func At(link string) string {
+// PageOf returns the web page and anchor for a link such as docs/tutorial.md#4-pages.
+func PageOf(link string) string {
 	document, heading, found := strings.Cut(link, "#")
 	if !found {
 		return webPath(document)
@@ -317,9 +317,9 @@ func (s *Site) Size() (files, bytes int) {
 	return len(s.files), bytes
 }
 
-// Picture returns the path, within the repository, of the drawing of a Mermaid diagram. The name depends on the
+// PicturePath returns the path, within the repository, of the drawing of a Mermaid diagram. The name depends on the
 // diagram, so a changed diagram has no drawing until it is drawn again.
-func Picture(diagram string) string {
+func PicturePath(diagram string) string {
 	const digits = 12
 	sum := sha256.Sum256([]byte(strings.TrimSpace(diagram)))
 	return "docs/pictures/" + hex.EncodeToString(sum[:])[:digits] + ".svg"
@@ -337,7 +337,7 @@ func (p *page) placeDrawings(tree ast.Node, document []byte, known map[string]st
 			if string(node.Language(document)) != "mermaid" {
 				break
 			}
-			picture, found := known[Picture(string(node.Lines().Value(document)))]
+			picture, found := known[PicturePath(string(node.Lines().Value(document)))]
 			if !found { // a test notices; the source says the same
 				break
 			}

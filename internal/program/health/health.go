@@ -48,8 +48,8 @@ func (d *Dependency) Err(ctx context.Context) error {
 	return d.err
 }
 
-// Temporal checks that the server of a client responds.
-func Temporal(c client.Client) *Dependency {
+// TemporalDependency checks that the server of a client responds.
+func TemporalDependency(c client.Client) *Dependency {
 	return &Dependency{Reason: "the Temporal server does not respond", Check: func(ctx context.Context) error {
 		_, err := c.CheckHealth(ctx, &client.CheckHealthRequest{})
 		return err
@@ -67,7 +67,7 @@ type Server struct {
 	needs []*Dependency
 }
 
-// Listen answers probes at an address, host:port: the program is alive, and not ready until Ready is called. For ""
+// Listen answers probes at an address, host:port: the program is alive, and not ready until SetReady is called. For ""
 // it returns nil.
 func Listen(ctx context.Context, address string, logger *slog.Logger) (*Server, error) {
 	if address == "" {
@@ -93,8 +93,8 @@ func Listen(ctx context.Context, address string, logger *slog.Logger) (*Server, 
 	return s, nil
 }
 
-// Needs makes readiness depend on something.
-func (s *Server) Needs(dependency *Dependency) {
+// AddDependency makes readiness depend on something.
+func (s *Server) AddDependency(dependency *Dependency) {
 	if s == nil {
 		return
 	}
@@ -103,11 +103,11 @@ func (s *Server) Needs(dependency *Dependency) {
 	s.needs = append(s.needs, dependency)
 }
 
-// Ready reports the program as ready for work.
-func (s *Server) Ready() { s.setState("") }
+// SetReady reports the program as ready for work.
+func (s *Server) SetReady() { s.setState("") }
 
-// Draining reports that the program accepts no more work, and finishes what it has begun.
-func (s *Server) Draining() { s.setState("it is stopping") }
+// SetDraining reports that the program accepts no more work, and finishes what it has begun.
+func (s *Server) SetDraining() { s.setState("it is stopping") }
 
 func (s *Server) setState(why string) {
 	if s == nil {

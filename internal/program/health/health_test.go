@@ -34,7 +34,7 @@ func TestProbes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	var away atomic.Bool
-	s.Needs(&health.Dependency{Reason: "the store does not answer", Check: func(context.Context) error {
+	s.AddDependency(&health.Dependency{Reason: "the store does not answer", Check: func(context.Context) error {
 		if away.Load() {
 			return errors.New("dial tcp 10.0.0.1:5432")
 		}
@@ -53,7 +53,7 @@ func TestProbes(t *testing.T) {
 		require.JSONEq(t, `{"status": "unavailable", "reason": "`+reason+`"}`, body)
 	}
 	unready("it is starting")
-	s.Ready()
+	s.SetReady()
 	status, _ := get(t, s.URL()+"/readyz")
 	require.Equal(t, http.StatusOK, status)
 	away.Store(true)
@@ -62,7 +62,7 @@ func TestProbes(t *testing.T) {
 		return status != http.StatusOK
 	}, testenv.Within(20*time.Second), 50*time.Millisecond)
 	unready("the store does not answer")
-	s.Draining()
+	s.SetDraining()
 	unready("it is stopping")
 }
 
@@ -81,9 +81,9 @@ func TestNoAddress(t *testing.T) {
 	t.Parallel()
 	s, err := health.Listen(t.Context(), "", nil)
 	require.NoError(t, err)
-	s.Needs(nil)
-	s.Ready()
-	s.Draining()
+	s.AddDependency(nil)
+	s.SetReady()
+	s.SetDraining()
 	require.Empty(t, s.URL())
 	s.Close()
 	_, err = health.Listen(t.Context(), "nowhere", slog.New(slog.DiscardHandler))

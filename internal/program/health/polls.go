@@ -39,7 +39,7 @@ func (s *Server) ClientOptions(options client.Options) client.Options {
 		return options
 	}
 	polls := NewPolls()
-	s.Needs(polls.Dependency())
+	s.AddDependency(polls.Dependency())
 	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
 		grpc.WithChainUnaryInterceptor(polls.InterceptPoll))
 	return options

@@ -47,15 +47,15 @@ func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interp
 // other one is checked when it runs.
 func isBackfill(in interpreter.CheckInput) bool {
 	of, is := strings.CutSuffix(in.Name, backfill.FileName(""))
-	called, err := interpreter.Load(backfill.CalledName(of), in.Files[backfill.CalledName(of)])
+	called, err := interpreter.LoadPlaybook(backfill.CalledName(of), in.Files[backfill.CalledName(of)])
 	if !is || err != nil {
 		return false
 	}
-	book, err := interpreter.Load(in.Name, in.Source)
+	book, err := interpreter.LoadPlaybook(in.Name, in.Source)
 	if err != nil || len(book.Steps) != 1 || book.Steps[0].Loop == nil {
 		return false
 	}
-	return in.Source == string(backfill.Source(called, of, book.Steps[0].Loop.MaxConcurrency))
+	return in.Source == string(backfill.PlaybookSource(called, of, book.Steps[0].Loop.MaxConcurrency))
 }
 
 // scheduledID matches the workflow IDs of scheduled runs.
@@ -94,7 +94,7 @@ const mostMissing = 1000
 // beyond mostMissing.
 func missingPartitions(ctx context.Context, c client.Client, in interpreter.CheckInput) (*partition.Selection, int, error) {
 	called := backfill.CalledName(strings.TrimSuffix(in.Name, backfill.FileName("")))
-	book, err := interpreter.Load(called, in.Files[called])
+	book, err := interpreter.LoadPlaybook(called, in.Files[called])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,8 +105,8 @@ func missingPartitions(ctx context.Context, c client.Client, in interpreter.Chec
 	if err != nil {
 		return nil, 0, err
 	}
-	keys, more := keysOfRun(matrix.Select(backfill.OnlyMissing))
-	return &partition.Selection{Keys: keys, Claim: matrix.Claim(keys)}, more, nil
+	keys, more := keysOfRun(matrix.SelectKeys(backfill.OnlyMissing))
+	return &partition.Selection{Keys: keys, Claim: matrix.BackfillClaim(keys)}, more, nil
 }
 
 // keysOfRun returns the keys for one run, and how many are left.

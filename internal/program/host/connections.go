@@ -21,9 +21,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Connections reads connections from a YAML file that maps names to texts and maps, and falls back on the
+// ReadConnections reads connections from a YAML file that maps names to texts and maps, and falls back on the
 // environment; without a path it uses only the environment. Errors never quote a connection.
-func Connections(path string) (tool.ConnectionResolver, error) {
+func ReadConnections(path string) (tool.ConnectionResolver, error) {
 	environment := activities.EnvConnections(os.LookupEnv)
 	if err := checkVariables(os.Environ()); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func checkVariables(entries []string) error {
 			}
 			configured = decoded
 		}
-		if _, err := connection.Text(configured); err != nil {
+		if _, err := connection.EntryText(configured); err != nil {
 			return fmt.Errorf("read the connections: the variable %s %w", name, err)
 		}
 	}
@@ -77,7 +77,7 @@ func readConnections(path string) (activities.Connections, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the connections: %w", err)
 	}
-	value, found := playbook.Data(source.NewFile(path, data))
+	value, found := playbook.DecodeData(source.NewFile(path, data))
 	if problems := found.Errors(); len(problems) > 0 {
 		// A parse error may quote a line that holds a password, so only its place is reported.
 		first := problems[0]
@@ -89,7 +89,7 @@ func readConnections(path string) (activities.Connections, error) {
 	}
 	connections := activities.Connections{}
 	for _, name := range slices.Sorted(maps.Keys(entries)) { // of two mistakes always the same is reported
-		text, err := connection.Text(entries[name])
+		text, err := connection.EntryText(entries[name])
 		if err != nil {
 			return nil, fmt.Errorf("read the connections: %s: %s %w", problemPlace(path, data, name, err), displayName(name), err)
 		}
@@ -113,7 +113,7 @@ func keyPlace(path string, data []byte, keys []string) string {
 	if unread != nil || len(root.Content) == 0 {
 		return path
 	}
-	return fmt.Sprintf("%s:%s", path, yamltree.Position(yamltree.KeyAt(root.Content[0], keys)))
+	return fmt.Sprintf("%s:%s", path, yamltree.PositionOf(yamltree.KeyAt(root.Content[0], keys)))
 }
 
 // displayName returns a connection's name for messages. If the name was forgotten, it is a URL or a token, which is
@@ -125,9 +125,9 @@ func displayName(name string) string {
 	return fmt.Sprintf("connection %q", name)
 }
 
-// Resolve returns connections with the values of their secret sources, for a program that sends nothing. A connection
+// ResolveSecrets returns connections with the values of their secret sources, for a program that sends nothing. A connection
 // whose secret cannot be read is unknown; the logger gets the reason.
-func Resolve(from tool.ConnectionResolver, logger *slog.Logger) tool.ConnectionResolver {
+func ResolveSecrets(from tool.ConnectionResolver, logger *slog.Logger) tool.ConnectionResolver {
 	activities.FirstOf{from}.LogTo(logger)
 	return secretResolver{from, &connection.Sources{
 		Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now, Logger: logger,
@@ -145,7 +145,7 @@ func (r secretResolver) Connection(name string) (string, bool) {
 	if !known {
 		return "", false
 	}
-	text, err := connection.Resolve(configured, func(source connection.SecretSource) (string, error) { return r.sources.Read(source, false) })
+	text, err := connection.ResolveSources(configured, func(source connection.SecretSource) (string, error) { return r.sources.Read(source, false) })
 	if err != nil {
 		r.sources.Logger.Error("a connection cannot be used", "connection", name, "error", err)
 	}

@@ -25,7 +25,7 @@ func write(t *testing.T, text string) string {
 func TestConnectionsComeFromTheFileThenTheEnvironment(t *testing.T) {
 	t.Setenv("REPRISE_AUTH_CLINIC", "postgres://environment")
 	t.Setenv("REPRISE_AUTH_OTHER", "postgres://other")
-	connections, err := host.Connections(write(t, "clinic: postgres://file\n"))
+	connections, err := host.ReadConnections(write(t, "clinic: postgres://file\n"))
 	require.NoError(t, err)
 	for name, wanted := range map[string]string{"clinic": "postgres://file", "other": "postgres://other"} {
 		url, ok := connections.Connection(name)
@@ -35,7 +35,7 @@ func TestConnectionsComeFromTheFileThenTheEnvironment(t *testing.T) {
 	_, ok := connections.Connection("nobody")
 	require.False(t, ok)
 
-	connections, err = host.Connections("")
+	connections, err = host.ReadConnections("")
 	require.NoError(t, err)
 	url, _ := connections.Connection("clinic")
 	require.Equal(t, "postgres://environment", url)
@@ -44,7 +44,7 @@ func TestConnectionsComeFromTheFileThenTheEnvironment(t *testing.T) {
 // TestConnectionsCanBeOAuth2Clients reads both forms of a connection.
 func TestConnectionsCanBeOAuth2Clients(t *testing.T) {
 	t.Parallel()
-	connections, err := host.Connections(write(t, `
+	connections, err := host.ReadConnections(write(t, `
 clinic: postgres://file
 orders:
   oauth2: {token_url: "https://login.test/token", client_id: ana, client_secret: hunter2000, scopes: [a, b]}
@@ -54,7 +54,7 @@ orders:
 	require.True(t, ok)
 	require.JSONEq(t, `{"oauth2": {"token_url": "https://login.test/token", "client_id": "ana", "client_secret": "hunter2000", "scopes": ["a", "b"]}}`, text)
 
-	_, err = host.Connections(write(t, "orders: {oauth2: {token_url: 'https://login.test', client_id: ana, client_secret: 2000}}\n"))
+	_, err = host.ReadConnections(write(t, "orders: {oauth2: {token_url: 'https://login.test', client_id: ana, client_secret: 2000}}\n"))
 	require.ErrorContains(t, err, `connection "orders" must have oauth2.client_secret, as text`)
 }
 
@@ -77,13 +77,13 @@ func TestErrorsOfConnectionsShowNoSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := host.Connections(write(t, text))
+			_, err := host.ReadConnections(write(t, text))
 			require.ErrorContains(t, err, "read the connections")
 			require.ErrorContains(t, err, "connections.yaml")
 			require.NotContains(t, err.Error(), secret)
 		})
 	}
-	_, err := host.Connections(filepath.Join(t.TempDir(), "none.yaml"))
+	_, err := host.ReadConnections(filepath.Join(t.TempDir(), "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -96,7 +96,7 @@ func TestErrorsOfConnectionsHaveTheirPlace(t *testing.T) {
 		"shop:\n  basic: {password: x}\n":                                       `connections.yaml:2:3: connection "shop" must have basic.user, as text`,
 		"shop: https://api.test/?api_key=K\n":                                   `connections.yaml:1:1: connection "shop" is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: {query: {NAME: KEY}, host: https://HOST}`,
 	} {
-		_, err := host.Connections(write(t, text))
+		_, err := host.ReadConnections(write(t, text))
 		require.ErrorContains(t, err, says)
 	}
 }
@@ -105,7 +105,7 @@ func TestErrorsOfConnectionsHaveTheirPlace(t *testing.T) {
 func TestConnectionsAreReadAgainWhenTheirFileChanges(t *testing.T) {
 	t.Parallel()
 	path := write(t, "clinic: postgres://first\n")
-	connections, err := host.Connections(path)
+	connections, err := host.ReadConnections(path)
 	require.NoError(t, err)
 	var log bytes.Buffer
 	connections.(interface{ LogTo(logger *slog.Logger) }).LogTo(slog.New(slog.NewTextHandler(&log, nil)))
@@ -146,7 +146,7 @@ func TestVariablesAreCheckedAtTheStart(t *testing.T) {
 		"https://h.test/?key=" + secret:       "the variable REPRISE_AUTH_SHOP is a URL with a query string, which is not sent",
 	} {
 		t.Setenv("REPRISE_AUTH_SHOP", value)
-		_, err := host.Connections("")
+		_, err := host.ReadConnections("")
 		if says == "" {
 			require.NoError(t, err, value)
 			continue

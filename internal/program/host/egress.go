@@ -12,9 +12,9 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Egress reads the operator's rules about addresses from a YAML file. usual has the defaults, and all rules if path
+// ReadEgress reads the operator's rules about addresses from a YAML file. usual has the defaults, and all rules if path
 // is "".
-func Egress(path string, usual *egress.Policy) (*egress.Policy, error) {
+func ReadEgress(path string, usual *egress.Policy) (*egress.Policy, error) {
 	if path == "" {
 		return usual, nil
 	}
@@ -26,7 +26,7 @@ func Egress(path string, usual *egress.Policy) (*egress.Policy, error) {
 		return nil, fmt.Errorf("read the egress file: %s: the file is empty; it has private, public, allow and deny, such as private: deny", path)
 	}
 	file := source.NewFile(path, data)
-	value, found := playbook.Data(file)
+	value, found := playbook.DecodeData(file)
 	if problems := found.Errors(); len(problems) > 0 {
 		return nil, fmt.Errorf("read the egress file: %s", file.FormatAll(problems[:1]))
 	}

@@ -23,17 +23,17 @@ func TestEgressFile(t *testing.T) {
 		"":                                               "the file is empty; it has private, public, allow and deny",
 		"# nothing\n":                                    "the file is empty",
 	} {
-		_, err := host.Egress(write(t, text), egress.Remote())
+		_, err := host.ReadEgress(write(t, text), egress.RemotePolicy())
 		require.ErrorContains(t, err, "read the egress file", "%q", text)
 		require.ErrorContains(t, err, says, text)
 	}
-	_, err := host.Egress(filepath.Join(t.TempDir(), "none.yaml"), egress.Remote())
+	_, err := host.ReadEgress(filepath.Join(t.TempDir(), "none.yaml"), egress.RemotePolicy())
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, text := range []string{"allow: [10.2.0.0/16]", "allow:\n", "{}"} {
-		local, err := host.Egress(write(t, text), egress.Local())
+		local, err := host.ReadEgress(write(t, text), egress.LocalPolicy())
 		require.NoError(t, err)
 		require.NoError(t, local.CheckProxied("127.0.0.1:80", egress.NoConnection))
-		remote, err := host.Egress(write(t, text), egress.Remote())
+		remote, err := host.ReadEgress(write(t, text), egress.RemotePolicy())
 		require.NoError(t, err)
 		require.Error(t, remote.CheckProxied("127.0.0.1:80", egress.NoConnection))
 	}

@@ -144,10 +144,10 @@ func Register(registry Registry, catalogue *activities.Catalogue) {
 	}
 }
 
-// Payloads returns the size limits for values of runs on a worker with the given payload store, nil for none:
+// PayloadLimits returns the size limits for values of runs on a worker with the given payload store, nil for none:
 // REPRISE_MAX_RESULT_BYTES for one value, without a store never more than Temporal accepts, and
 // REPRISE_MAX_ANSWERS_BYTES for all that the worker holds at once. lookup is usually os.LookupEnv.
-func Payloads(store *payload.Store, lookup func(string) (string, bool)) (attempt.Payloads, error) {
+func PayloadLimits(store *payload.Store, lookup func(string) (string, bool)) (attempt.Payloads, error) {
 	most, err := payload.MaxBytes(lookup)
 	if err != nil {
 		return attempt.Payloads{}, err
@@ -165,10 +165,10 @@ func Payloads(store *payload.Store, lookup func(string) (string, bool)) (attempt
 // OperatorFiles are the operator's files; each is "" if there is none.
 type OperatorFiles struct{ Connections, RateLimits, Egress string }
 
-// Resources returns what the operator's files and the environment provide to tools: connections, rate limits, other
+// ReadResources returns what the operator's files and the environment provide to tools: connections, rate limits, other
 // limits, and the addresses that tools may reach. usual has the defaults of the egress rules.
-func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.Resources, err error) {
-	if resources.Connections, err = Connections(files.Connections); err != nil {
+func ReadResources(files OperatorFiles, usual *egress.Policy) (resources activities.Resources, err error) {
+	if resources.Connections, err = ReadConnections(files.Connections); err != nil {
 		return resources, err
 	}
 	resources.SecretsDirectory = os.Getenv(connection.DirectoryVariable)
@@ -176,7 +176,7 @@ func Resources(files OperatorFiles, usual *egress.Policy) (resources activities.
 	if resources.RateLimits, err = RateLimits(files.RateLimits); err != nil {
 		return resources, err
 	}
-	if resources.Egress, err = Egress(files.Egress, usual); err != nil {
+	if resources.Egress, err = ReadEgress(files.Egress, usual); err != nil {
 		return resources, err
 	}
 	resources.Limits, err = activities.LimitsFromEnv(os.LookupEnv)
@@ -220,10 +220,10 @@ func RateLimits(path string) (attempt.RateLimits, error) {
 // reports runs that wait for the store; nil for none.
 func ClientOptions(store *payload.Store, options client.Options, logger *slog.Logger) client.Options {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
-	options = store.Use(options)
+	options = store.ClientOptions(options)
 	interceptor := refuseLargeUpdates // which a store keeps, so that they may be taken
 	if store != nil {
-		interceptor = store.Hold(logger, cancelledDetails)
+		interceptor = store.HoldTasks(logger, cancelledDetails)
 	}
 	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
 		grpc.WithChainUnaryInterceptor(newLoopTasks().interceptPoll, interceptor))

@@ -22,9 +22,9 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Seal returns a code, in hex, for some texts that can only be made with the key. The same characters split
+// SealTexts returns a code, in hex, for some texts that can only be made with the key. The same characters split
 // differently have another code.
-func Seal(key string, texts ...string) string {
+func SealTexts(key string, texts ...string) string {
 	mac := hmac.New(sha256.New, []byte(key))
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(mac, "%d:%s", len(text), text) // a hash takes everything
@@ -63,7 +63,7 @@ func hashesOf(codes []string) []string {
 }
 
 func sealOf(key, what, id string, hashes []string) string {
-	return Seal(key, append([]string{what, id}, hashes...)...)
+	return SealTexts(key, append([]string{what, id}, hashes...)...)
 }
 
 func hashOf(code string) string {
@@ -89,8 +89,8 @@ func NewGuard(c client.Client, key string) *Guard {
 	return &Guard{client: c, key: key, known: map[string][]string{}}
 }
 
-// Check refuses code that no starter vouches for. It is called in the activity that would run the code.
-func (g *Guard) Check(ctx context.Context, code string) error {
+// CheckCode refuses code that no starter vouches for. It is called in the activity that would run the code.
+func (g *Guard) CheckCode(ctx context.Context, code string) error {
 	hashes, err := g.allowedHashes(ctx, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil {
 		return &tool.Error{
@@ -181,8 +181,8 @@ func isScheduled(workflowID, base string) bool {
 	return found && err == nil
 }
 
-// Vouched reports whether a starter with the key vouches for all the code of a run, or the run has none.
-func Vouched(ctx context.Context, c client.Client, key, workflowID, runID string, codes []string) (bool, error) {
+// IsVouched reports whether a starter with the key vouches for all the code of a run, or the run has none.
+func IsVouched(ctx context.Context, c client.Client, key, workflowID, runID string, codes []string) (bool, error) {
 	g := NewGuard(c, key)
 	run, err := g.describeExecution(ctx, workflowID, runID)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
 	startWorker(t, env.Client(), queue, activities.Resources{
-		AllowPython: true, CheckPython: host.NewGuard(env.Client(), "the key").Check,
+		AllowPython: true, CheckPython: host.NewGuard(env.Client(), "the key").CheckCode,
 	})
 
 	const at = "-2026-03-29T01:00:00Z" // as a schedule ends the IDs of its runs
@@ -84,7 +84,7 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 				protocol.PlaybookWorkflowName,
 				protocol.Input{Name: "code.yaml", Source: withPython, Workload: expression.Of(map[string]any{})})
 			require.NoError(t, err)
-			result, err := ending.Of(t.Context(), run)
+			result, err := ending.WaitForResult(t.Context(), run)
 			if row.runs {
 				require.NoError(t, err)
 				require.EqualValues(t, "completed", result.Status)
@@ -99,8 +99,8 @@ func TestCodeThatNobodyVouchesFor(t *testing.T) {
 
 func TestSeal(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, host.Seal("k", "a", "b"), host.Seal("k", "a", "b"))
-	for _, other := range []string{host.Seal("k", "ab"), host.Seal("k", "a", "b", ""), host.Seal("k", "b", "a"), host.Seal("j", "a", "b")} {
-		require.NotEqual(t, host.Seal("k", "a", "b"), other)
+	require.Equal(t, host.SealTexts("k", "a", "b"), host.SealTexts("k", "a", "b"))
+	for _, other := range []string{host.SealTexts("k", "ab"), host.SealTexts("k", "a", "b", ""), host.SealTexts("k", "b", "a"), host.SealTexts("j", "a", "b")} {
+		require.NotEqual(t, host.SealTexts("k", "a", "b"), other)
 	}
 }

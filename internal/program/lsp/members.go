@@ -147,7 +147,7 @@ func answerValues(answer *playbook.TestAnswer, folder, step string) []any {
 			return nil
 		}
 		var all []any
-		for _, entry := range recorded.Entries(step) {
+		for _, entry := range recorded.StepEntries(step) {
 			switch {
 			case entry.Result != nil:
 				all = append(all, entry.Result.Data)

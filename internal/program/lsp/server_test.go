@@ -37,7 +37,7 @@ func newEditor(t *testing.T) *editor {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- lsp.New(activities.Default(), check.Options{}).Serve(t.Context(), theirs) }()
+	go func() { ended <- lsp.New(activities.DefaultCatalogue(), check.Options{}).Serve(t.Context(), theirs) }()
 	e := &editor{t: t, conn: jsonrpc2.NewConn(jsonrpc2.NewStream(ours)), problems: make(chan []protocol.Diagnostic, 100)}
 	e.conn.Go(t.Context(), func(ctx context.Context, reply jsonrpc2.Replier, request jsonrpc2.Request) error {
 		var params protocol.PublishDiagnosticsParams
@@ -347,7 +347,7 @@ func FuzzDocument(f *testing.F) {
 			require.LessOrEqual(t, int(at.End.Character), len(utf16.Encode([]rune(lines[at.End.Line]))))
 			require.False(t, at.Start.Line > at.End.Line || at.Start.Line == at.End.Line && at.Start.Character > at.End.Character)
 		}
-		problems, actions := lsp.Looked(activities.Default(), file, text, protocol.Position{Line: line, Character: character})
+		problems, actions := lsp.Looked(activities.DefaultCatalogue(), file, text, protocol.Position{Line: line, Character: character})
 		for _, one := range problems {
 			within(one.Range)
 		}
@@ -383,7 +383,7 @@ func BenchmarkTyping(b *testing.B) {
 		fmt.Fprintf(&text, "  - step: s%d\n    tool: http\n    url: \"{{ api }}/%d\"\n    next: s%d\n", i, i, (i+1)%500)
 	}
 	ours, theirs := net.Pipe()
-	go func() { _ = lsp.New(activities.Default(), check.Options{}).Serve(b.Context(), theirs) }()
+	go func() { _ = lsp.New(activities.DefaultCatalogue(), check.Options{}).Serve(b.Context(), theirs) }()
 	published := make(chan struct{}, 1)
 	conn := jsonrpc2.NewConn(jsonrpc2.NewStream(ours))
 	conn.Go(b.Context(), func(ctx context.Context, reply jsonrpc2.Replier, _ jsonrpc2.Request) error {
@@ -404,7 +404,7 @@ func TestLargeDocuments(t *testing.T) {
 	const mostBytes = 4 << 20
 	text := "apiVersion: reprise/v1\nkind: Playbook\nstep: x\n"
 	for padding, want := range map[int]bool{0: true, mostBytes: false} {
-		problems, _ := lsp.Looked(activities.Default(), "file:///p.yaml", text+"# "+strings.Repeat("x", padding)+"\n", protocol.Position{})
+		problems, _ := lsp.Looked(activities.DefaultCatalogue(), "file:///p.yaml", text+"# "+strings.Repeat("x", padding)+"\n", protocol.Position{})
 		require.Equal(t, want, len(problems) > 0, padding)
 	}
 }

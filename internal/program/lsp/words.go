@@ -103,7 +103,7 @@ func completeExpression(doc *document, add func(kind protocol.CompletionItemKind
 	for _, function := range expression.FunctionDocs() {
 		add(protocol.CompletionItemKindFunction, function.Name, function.Signature, function.Doc, function.Name)
 	}
-	for _, name := range check.Names() {
+	for _, name := range check.ExpressionNames() {
 		add(protocol.CompletionItemKindVariable, name.Name, "", name.Doc, name.Name)
 	}
 	for _, step := range stepsOf(doc.text) {
@@ -141,7 +141,7 @@ func (s *Server) hoverAt(at protocol.TextDocumentPositionParams) *protocol.Hover
 				explained = "`" + function.Signature + "`\n\n" + function.Doc
 			}
 		}
-		for _, known := range check.Names() {
+		for _, known := range check.ExpressionNames() {
 			if known.Name == name && explained == "" {
 				explained = "`" + name + "`\n\n" + known.Doc
 			}

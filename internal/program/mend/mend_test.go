@@ -15,7 +15,7 @@ import (
 
 func checked(file *source.File) source.Diagnostics {
 	limits, _ := activities.LimitsFromEnv(func(string) (string, bool) { return "", false })
-	_, found := check.Validate(file, activities.Default(), check.Options{Limits: limits})
+	_, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Limits: limits})
 	return found
 }
 

@@ -204,7 +204,7 @@ func onServer(t *testing.T, book, api string) protocol.Result {
 	started, err := env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
 		protocol.Input{Name: "book.yaml", Source: book, Workload: expression.Of(map[string]any{"api": api})})
 	require.NoError(t, err)
-	result, err := ending.Of(ctx, started)
+	result, err := ending.WaitForResult(ctx, started)
 	require.NoError(t, err)
 	return result
 }

@@ -108,8 +108,8 @@ func (s *stage) hostedObserver(ctx context.Context) call.Observer {
 	return s.Observer(activity.GetInfo(ctx).WorkflowExecution.ID)
 }
 
-// Followed records where a branch continues after a step.
-func (s *stage) Followed(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
+// RecordRoute records where a branch continues after a step.
+func (s *stage) RecordRoute(book *playbook.Playbook, step *playbook.Step, arrivals []interpreter.Arrival) {
 	s.seen.addRoute(book, step, arrivals, book.Hash == s.suite.Book.Hash)
 }
 

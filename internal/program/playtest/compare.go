@@ -492,7 +492,7 @@ func briefRequest(request map[string]any) string {
 	if request == nil {
 		return "an answer from outside"
 	}
-	return source.Cut(flowOf(request), shownBrief)
+	return source.CutText(flowOf(request), shownBrief)
 }
 
 const shownBrief = 200

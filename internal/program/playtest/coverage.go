@@ -24,8 +24,8 @@ type CoveredPart struct {
 	Took bool   // by a test
 }
 
-// Covered returns how many parts some test executed.
-func (c *Coverage) Covered() int {
+// CountCovered returns how many parts some test executed.
+func (c *Coverage) CountCovered() int {
 	n := 0
 	for _, part := range c.Parts {
 		if part.Took {
@@ -40,11 +40,11 @@ func (c *Coverage) Percent() float64 {
 	if len(c.Parts) == 0 {
 		return 100
 	}
-	return 100 * float64(c.Covered()) / float64(len(c.Parts))
+	return 100 * float64(c.CountCovered()) / float64(len(c.Parts))
 }
 
-// Missed returns the parts that no test executed.
-func (c *Coverage) Missed() []CoveredPart {
+// MissedParts returns the parts that no test executed.
+func (c *Coverage) MissedParts() []CoveredPart {
 	return slices.DeleteFunc(slices.Clone(c.Parts), func(p CoveredPart) bool { return p.Took })
 }
 

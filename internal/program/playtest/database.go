@@ -262,7 +262,7 @@ func (d *database) confineInput(in interpreter.ToolInput) error {
 	case d.bounds == ownDatabase:
 		return nil
 	}
-	tables, err := sqltool.Targets(in)
+	tables, err := sqltool.TargetTables(in)
 	if err != nil {
 		return err
 	}

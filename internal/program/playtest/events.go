@@ -242,7 +242,7 @@ func briefEvent(event runs.Event) string {
 	if event.Error != nil {
 		fields["error"] = event.Error.ShortText()
 	}
-	return source.Cut(event.Event+" "+flowOf(fields), shownBrief)
+	return source.CutText(event.Event+" "+flowOf(fields), shownBrief)
 }
 
 func listEvents(all []runs.Event) string {

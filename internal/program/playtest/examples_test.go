@@ -48,7 +48,7 @@ func passes(t *testing.T, path string) *playtest.Suite {
 	for _, report := range reports {
 		require.Empty(t, texts(report), report.Test.Name)
 	}
-	for _, part := range playtest.CoverageOf(suite, reports).Missed() {
+	for _, part := range playtest.CoverageOf(suite, reports).MissedParts() {
 		t.Errorf("%s:%s: no test takes %s", suite.Book.File.Name, part.Pos, part.What)
 	}
 	return suite
@@ -121,7 +121,7 @@ func TestUpdate(t *testing.T) {
 	path := write(t, string(book), string(tests))
 	suite, err := playtest.Load(path)
 	require.NoError(t, err)
-	after, changed, left, err := playtest.Updated(suite, all(suite))
+	after, changed, left, err := playtest.UpdatedFile(suite, all(suite))
 	require.NoError(t, err)
 	require.Equal(t, 4, changed)
 	require.Len(t, left, 2)

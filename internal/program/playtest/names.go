@@ -23,10 +23,10 @@ func (n *names) addNames(book *playbook.Playbook, prefix string) {
 	}
 	for _, step := range book.CallSteps() {
 		n.steps[prefix+step.Name] = step
-		if step.Action == nil || !book.Resolve(step.Action).Traits().Plays {
+		if step.Action == nil || !book.ResolveAction(step.Action).ToolTraits().Plays {
 			continue
 		}
-		if inner := book.Resolve(step.Action).Inline; inner != nil {
+		if inner := book.ResolveAction(step.Action).Inline; inner != nil {
 			n.addNames(inner, prefix+step.Name+"/")
 		} else {
 			n.opaque = true
@@ -155,7 +155,7 @@ func sharedAnswers(answers *playbook.TestAnswers) int {
 func (n *names) outerLoop(name playbook.CallName) string {
 	parts := strings.Split(name.Place, "/")
 	for i, chosen := range name.Outer {
-		if step := strings.Join(parts[:i+1], "/"); chosen.All() && inParallel(n.steps[step]) {
+		if step := strings.Join(parts[:i+1], "/"); chosen.SelectsAll() && inParallel(n.steps[step]) {
 			return step
 		}
 	}

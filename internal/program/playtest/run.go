@@ -104,7 +104,7 @@ func (r *Report) wentWell(run *playbook.Test) bool {
 func (s *Suite) keepsStateInPostgres() string {
 	for _, step := range s.Book.Steps {
 		if home := s.Book.StateHome(step); step.Incremental != nil && home != nil {
-			if name, _ := s.Book.Resolve(home.Action).ToolName(); name == "postgres" {
+			if name, _ := s.Book.ResolveAction(home.Action).ToolName(); name == "postgres" {
 				return step.Name
 			}
 		}

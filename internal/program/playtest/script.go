@@ -149,7 +149,7 @@ func newScript(suite *Suite, test *playbook.Test) *script {
 func chosenIndex(name playbook.CallName) int {
 	n := 0
 	for _, one := range append([]playbook.TestIterations{name.TestIterations}, name.Outer...) {
-		if !one.All() {
+		if !one.SelectsAll() {
 			n++
 		}
 	}

@@ -99,8 +99,8 @@ func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Clai
 	return nil
 }
 
-// Turn returns when an attempt gets its turn under a rate limit, as the limit's workflow would; nil if at once.
-func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
+// ReserveSlot returns when an attempt gets its turn under a rate limit, as the limit's workflow would; nil if at once.
+func (s *server) ReserveSlot(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, l := s.now(), s.limiterOf(limit)
@@ -115,8 +115,8 @@ func (s *server) Turn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimi
 	return &ratelimit.Reservation{At: at, Promised: at, Since: now}
 }
 
-// Pause pauses all attempts under a rate limit.
-func (s *server) Pause(limit ratelimit.Limit, wait time.Duration) {
+// PauseAttempts pauses all attempts under a rate limit.
+func (s *server) PauseAttempts(limit ratelimit.Limit, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.limiterOf(limit)

@@ -298,7 +298,7 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 	}
 	member := enter.Request.Member
 	return s.env.SignalWorkflowByID(activity.GetInfo(ctx).WorkflowExecution.ID, queue.DecisionSignal, queue.Decision{
-		RunID: member.RunID, Queue: enter.Name.ID(), Visit: member.Visit, State: queue.Granted,
+		RunID: member.RunID, Queue: enter.Name.WorkflowID(), Visit: member.Visit, State: queue.Granted,
 	})
 }
 
@@ -332,7 +332,7 @@ func (s *stage) performAct(act *playbook.TestAct) {
 func (s *stage) testConnections() (testConnections, error) {
 	connections := testConnections{given: map[string]string{}}
 	for _, name := range playbook.SortedKeys(s.test.Connections) {
-		text, err := connection.Text(s.test.Connections[name])
+		text, err := connection.EntryText(s.test.Connections[name])
 		if err != nil {
 			return connections, fmt.Errorf("connections: %s %w", name, err)
 		}

@@ -109,7 +109,7 @@ func (s *Suite) loadBook() error {
 	s.source, s.folder = data, filepath.Dir(name)
 	file := source.NewFile(name, data)
 	files := check.NewFiles(s.readCalled)
-	book, found := check.Validate(file, activities.Default(), check.Options{
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{
 		Workload: s.everyWorkload(), Files: files, Now: time.Now(),
 	})
 	if found.HasErrors() {
@@ -150,7 +150,7 @@ func (s *Suite) loadRecordings() (found source.Diagnostics) {
 				case err != nil:
 					found = append(found, newProblem(s.Tests.File, answer.Pos, "called-playbook", "%v", err))
 					continue
-				case len(read.Entries(answers.Place)) == 0:
+				case len(read.StepEntries(answers.Place)) == 0:
 					found = append(found, newProblem(s.Tests.File, answer.Pos, "unknown-name", "%s has no recorded answers for %s", answer.Recorded, answers.Place))
 				}
 				s.recordings[answer.Recorded] = read
@@ -175,7 +175,7 @@ func newProblem(file *source.File, pos source.Position, code, format string, arg
 // recordedAnswers returns the answers that replace an entry with `recorded`.
 func (s *Suite) recordedAnswers(answer *playbook.TestAnswer, of playbook.CallName) []*playbook.TestAnswer {
 	var all []*playbook.TestAnswer
-	for _, entry := range s.recordings[answer.Recorded].Entries(of.Place) {
+	for _, entry := range s.recordings[answer.Recorded].StepEntries(of.Place) {
 		one := &playbook.TestAnswer{Pos: answer.Pos, Words: playbook.Words{}, Status: entry.Status, Error: entry.Error, Headers: map[string]any{}}
 		for name, value := range entry.Headers {
 			one.Headers[name] = value

@@ -68,20 +68,20 @@ func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.To
 	scripted := s.isScripted(in)
 	switch {
 	case answer == nil && scripted && !writes && !s.script.hasAnswers(who) && changesTables(in):
-		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.Begin(ctx)
+		return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": 0})}, true, tool.BeginAttempt(ctx)
 	case answer == nil && scripted && !writes:
 		s.script.addMiss(unansweredRequest{who: who, request: requestOf(in), needs: "{result: []}"})
 		s.stopRun("a query has no answer")
 		return interpreter.ToolResult{}, true, testFailedf("the test has no more answers for this query")
 	case answer == nil && scripted:
-		return interpreter.ToolResult{}, true, tool.Begin(ctx)
+		return interpreter.ToolResult{}, true, tool.BeginAttempt(ctx)
 	case answer == nil:
 		return interpreter.ToolResult{}, false, nil
 	}
 	if answer.Lost {
 		return interpreter.ToolResult{}, false, loseWorker(ctx)
 	}
-	if err := tool.Begin(ctx); err != nil {
+	if err := tool.BeginAttempt(ctx); err != nil {
 		return interpreter.ToolResult{}, true, err
 	}
 	switch answer.Error {
@@ -181,7 +181,7 @@ func writtenBy(in interpreter.ToolInput) []any {
 			return []any{body.Data}
 		}
 	}
-	return in.Rows()
+	return in.SinkRows()
 }
 
 // fenceFiles refuses files outside of the test's folder.

@@ -196,7 +196,7 @@ func tokenAnswer(request *http.Request) (*http.Response, error) {
 func (s *stage) isTokenURL(at *url.URL) bool {
 	for _, connection := range s.test.Connections {
 		for _, kind := range []string{"oauth2", "jwt"} {
-			if expression.Text(expression.Member(expression.Member(connection, kind), "token_url")) == at.String() {
+			if expression.Text(expression.MapMember(expression.MapMember(connection, kind), "token_url")) == at.String() {
 				return true
 			}
 		}

@@ -13,16 +13,16 @@ import (
 	"reprise/interpreter/yamltree"
 )
 
-// Updated returns the test file with actual values for the existing keys of expect. Comments and everything else are
+// UpdatedFile returns the test file with actual values for the existing keys of expect. Comments and everything else are
 // kept. changed is the number of changed tests. Tests without a result, and those whose expect is a flow map, are
 // unchanged and listed in left.
-func Updated(suite *Suite, reports []*Report) (text []byte, changed int, left []*Report, err error) {
+func UpdatedFile(suite *Suite, reports []*Report) (text []byte, changed int, left []*Report, err error) {
 	root, err := yamltree.Parse(suite.Tests.File.Bytes())
 	if err != nil {
 		return nil, 0, nil, fmt.Errorf("read the tests again: %w", err)
 	}
 	lines := strings.SplitAfter(string(suite.Tests.File.Bytes()), "\n")
-	tests := yamltree.Keys(root.Content[0])["tests"]
+	tests := yamltree.KeyValues(root.Content[0])["tests"]
 	if tests == nil {
 		return nil, 0, nil, nil
 	}
@@ -74,7 +74,7 @@ func (r *Report) editTest(test *yaml.Node, lines []string) (edit, bool) {
 	}
 	bare := *key
 	bare.HeadComment, bare.FootComment = "", ""
-	text := yamltree.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{&bare, value}})
+	text := yamltree.EncodeNode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{&bare, value}})
 	prefix := string([]rune(lines[from])[:key.Column-1])
 	indent := strings.Repeat(" ", key.Column-1)
 	var b strings.Builder
@@ -132,7 +132,7 @@ func (r *Report) rewriteExpect(expect *yaml.Node) {
 		}
 	}
 	r.rewriteLists(expect)
-	if steps := yamltree.Keys(expect)["steps"]; steps != nil && steps.Kind == yaml.MappingNode {
+	if steps := yamltree.KeyValues(expect)["steps"]; steps != nil && steps.Kind == yaml.MappingNode {
 		for key, value := range yamltree.Pairs(steps) {
 			if got := statusOf(result.Steps, key.Value); got != value.Value {
 				replaceNode(value, got)
@@ -143,7 +143,7 @@ func (r *Report) rewriteExpect(expect *yaml.Node) {
 
 // rewriteLists does the same for expectations about calls.
 func (r *Report) rewriteLists(expect *yaml.Node) {
-	e, keys := &r.Test.Expect, yamltree.Keys(expect)
+	e, keys := &r.Test.Expect, yamltree.KeyValues(expect)
 	for _, list := range e.Requests {
 		var items []any
 		for i, request := range r.stage.requestsOf(list.CallName) {

@@ -42,7 +42,7 @@ const (
 
 // Read parses a recording, with the limits that playbooks have. The recording is usable if no diagnostic is an error.
 func Read(file *source.File) (*Recording, source.Diagnostics) {
-	value, found := playbook.Data(file)
+	value, found := playbook.DecodeData(file)
 	if found = found.Errors(); len(found) > 0 {
 		return nil, found
 	}
@@ -65,7 +65,7 @@ type reader struct {
 
 func (r *reader) errorf(at *yaml.Node, code, format string, args ...any) {
 	r.found = append(r.found, source.Diagnostic{
-		File: r.file.Name, Pos: yamltree.Position(at), Code: code, Message: fmt.Sprintf(format, args...),
+		File: r.file.Name, Pos: yamltree.PositionOf(at), Code: code, Message: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -90,7 +90,7 @@ func (p part) memberPart(key string) (part, bool) {
 	if !has {
 		return part{}, false
 	}
-	return part{node: yamltree.Keys(p.ownNode())[key], value: value}, true
+	return part{node: yamltree.KeyValues(p.ownNode())[key], value: value}, true
 }
 
 // keyNodes returns the keys of a map, in the order of the file.
@@ -116,7 +116,7 @@ func (r *reader) isMap(p part, what string, known ...string) bool {
 		if near := expression.Suggest(key.Value, known); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}
-		r.errorf(key, codeUnknownKey, "unknown key %q in %s%s", source.Cut(key.Value, 80), what, hint)
+		r.errorf(key, codeUnknownKey, "unknown key %q in %s%s", source.CutText(key.Value, 80), what, hint)
 	}
 	return true
 }
@@ -159,7 +159,7 @@ func (r *reader) readEntries(list part, what string) []Entry {
 
 // readEntry reads one answer.
 func (r *reader) readEntry(of part, what string) Entry {
-	entry := Entry{Pos: yamltree.Position(of.node)}
+	entry := Entry{Pos: yamltree.PositionOf(of.node)}
 	what = "an answer of " + what
 	if !r.isMap(of, what, keyRequest, keyElement, keyStatus, keyHeaders, keyBody, keyBodyText, keyError, keyResult) {
 		return entry

@@ -60,8 +60,8 @@ type Request struct {
 	Body        *expression.Value // nil for none
 }
 
-// Entries returns the entries of a step; nil if there are none.
-func (r *Recording) Entries(step string) []Entry {
+// StepEntries returns the entries of a step; nil if there are none.
+func (r *Recording) StepEntries(step string) []Entry {
 	for _, one := range r.Steps {
 		if one.Name == step {
 			return one.Entries
@@ -70,8 +70,8 @@ func (r *Recording) Entries(step string) []Entry {
 	return nil
 }
 
-// Add appends the response to an attempt of a step.
-func (r *Recording) Add(step string, entry Entry) {
+// AddEntry appends the response to an attempt of a step.
+func (r *Recording) AddEntry(step string, entry Entry) {
 	for i := range r.Steps {
 		if r.Steps[i].Name == step {
 			r.Steps[i].Entries = append(r.Steps[i].Entries, entry)

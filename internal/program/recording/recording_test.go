@@ -35,7 +35,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	text := "a,b\n1,2\n"
 	before := &recording.Recording{Playbook: "users.yaml"}
-	before.Add("fetch", recording.Entry{
+	before.AddEntry("fetch", recording.Entry{
 		Request: &recording.Request{Method: "GET", URL: "https://api.test/users?x={{ y }}", Params: map[string]any{"offset": "0"}},
 		Element: value(map[string]any{"id": "p03"}), Status: 200, Headers: map[string]string{"content-type": "application/json"},
 		Body: value(map[string]any{
@@ -43,12 +43,12 @@ func TestRoundTrip(t *testing.T) {
 			"texts": []any{"", "007", "null", "yes", "2024-01-01", " a", "a: b", "- a", "# a", "a #b", "{{ a }}", "two\nlines", "\ttab", `q"'`, "1e400", "1_0", "\u0007", "ä", "*a", "!a"},
 		}),
 	})
-	before.Add("fetch", recording.Entry{Error: recording.ErrorTimeout})
-	before.Add("fetch.sink", recording.Entry{Status: 204})
-	before.Add("load/fetch", recording.Entry{Status: 200, BodyText: &text})
-	before.Add("rows", recording.Entry{Result: value([]any{map[string]any{"n": 1}})})
-	before.Add("nothing", recording.Entry{Result: value(nil)})
-	before.Add("null", recording.Entry{Status: 200, Body: value(nil)})
+	before.AddEntry("fetch", recording.Entry{Error: recording.ErrorTimeout})
+	before.AddEntry("fetch.sink", recording.Entry{Status: 204})
+	before.AddEntry("load/fetch", recording.Entry{Status: 200, BodyText: &text})
+	before.AddEntry("rows", recording.Entry{Result: value([]any{map[string]any{"n": 1}})})
+	before.AddEntry("nothing", recording.Entry{Result: value(nil)})
+	before.AddEntry("null", recording.Entry{Status: 200, Body: value(nil)})
 
 	after, found := read(t, written(t, before, nil))
 	require.Empty(t, found)
@@ -59,8 +59,8 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	require.Equal(t, before, after)
-	require.Len(t, after.Entries("fetch"), 2)
-	require.Empty(t, after.Entries("other"))
+	require.Len(t, after.StepEntries("fetch"), 2)
+	require.Empty(t, after.StepEntries("other"))
 }
 
 // TestNothingSecretIsWritten: neither secrets of connections nor what is named like one.
@@ -70,7 +70,7 @@ func TestNothingSecretIsWritten(t *testing.T) {
 	known.AddConnection("bearer:tok-12345678")
 	echo := "you sent tok-12345678"
 	of := &recording.Recording{}
-	of.Add("login", recording.Entry{
+	of.AddEntry("login", recording.Entry{
 		Request: &recording.Request{
 			Method: "POST", URL: "https://api.test/?key=tok-12345678", Params: map[string]any{"api_key": "tok-12345678"},
 			Headers: map[string]string{"authorization": "Bearer zzz", "accept": "tok-12345678"}, Body: value(map[string]any{"password": "pw"}),
@@ -79,17 +79,17 @@ func TestNothingSecretIsWritten(t *testing.T) {
 		Headers: map[string]string{"set-cookie": "sid=1234", "x-echo": "tok-12345678"},
 		Body:    value(map[string]any{"access_token": "fresh", "next_page_token": "stays", "items": []any{map[string]any{"client_secret": "deep"}}}),
 	})
-	of.Add("echo", recording.Entry{Status: 200, BodyText: &echo})
+	of.AddEntry("echo", recording.Entry{Status: 200, BodyText: &echo})
 	link, page := "<https://api.test/?page=2&access_token=inalink11>; rel=next", "see https://api.test/?sig=inatext11"
-	of.Add("more", recording.Entry{
+	of.AddEntry("more", recording.Entry{
 		Request: &recording.Request{Method: "GET", URL: "https://api.test/?api_key=inaurl111"}, Status: 200, Headers: map[string]string{"link": link},
 		Body: value(map[string]any{
 			"next": "https://api.test/?access_token=inabody11", "access_token": []any{"inalist"},
 			"rows": []any{map[string]any{"key": "PROJ-17", "code": "busy", "author": "Ada", "country_code": "DE"}},
 		}),
 	})
-	of.Add("text", recording.Entry{Status: 200, BodyText: &page})
-	of.Add("rows", recording.Entry{Result: value([]any{map[string]any{"password": "in a table", "note": "tok-12345678"}})})
+	of.AddEntry("text", recording.Entry{Status: 200, BodyText: &page})
+	of.AddEntry("rows", recording.Entry{Result: value([]any{map[string]any{"password": "in a table", "note": "tok-12345678"}})})
 	text := written(t, of, known)
 	for _, secret := range []string{"tok-12345678", "zzz", "pw", "s1", "1234", "fresh", "deep", "in a table", "inalink11", "inatext11", "inaurl111", "inabody11", "inalist"} {
 		require.NotContains(t, text, secret)
@@ -106,7 +106,7 @@ func TestAddressesStay(t *testing.T) {
 	known.AddConnection("https://ada:pw-12345678@api.test/v1/rows?api_key=k-12345678")
 	known.AddConnection("https://hooks.slack.com/services/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")
 	of := &recording.Recording{}
-	of.Add("fetch", recording.Entry{
+	of.AddEntry("fetch", recording.Entry{
 		Request: &recording.Request{Method: "GET", URL: "https://ada:pw-12345678@api.test/v1/rows?api_key=k-12345678"}, Status: 200,
 		Body: value(map[string]any{
 			"session": "https://api.test/sessions/7?sig=a1b2c3d4e5", "hook": "https://hooks.slack.com/services/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",
@@ -154,14 +154,14 @@ answers:
 	}
 	shared, found := read(t, "answers:\n  a: &x [{status: 200, headers: &h {a: 1}}]\n  b: *x\n  c: [{status: 201, headers: *h}]\n")
 	require.Empty(t, found)
-	require.Equal(t, shared.Entries("a"), shared.Entries("b"))
-	require.Equal(t, map[string]string{"a": "1"}, shared.Entries("c")[0].Headers)
+	require.Equal(t, shared.StepEntries("a"), shared.StepEntries("b"))
+	require.Equal(t, map[string]string{"a": "1"}, shared.StepEntries("c")[0].Headers)
 }
 
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	of := &recording.Recording{}
-	of.Add("a", recording.Entry{Status: 200, Body: value(strings.Repeat("x", recording.MaxBytes))})
+	of.AddEntry("a", recording.Entry{Status: 200, Body: value(strings.Repeat("x", recording.MaxBytes))})
 	require.ErrorIs(t, recording.Write(&bytes.Buffer{}, of, nil), recording.ErrTooLarge)
 }
 
@@ -176,7 +176,7 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("answers: {a: [{status: 200}]}"), 0o600))
 	of, err := recording.Load(path)
 	require.NoError(t, err)
-	require.Equal(t, 200, of.Entries("a")[0].Status)
+	require.Equal(t, 200, of.StepEntries("a")[0].Status)
 }
 
 func FuzzRead(f *testing.F) {

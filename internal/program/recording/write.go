@@ -42,7 +42,7 @@ func Write(w io.Writer, recording *Recording, known *secrets.Masker) error {
 		addKey(root, keyPlaybook, TextNode(recording.Playbook))
 	}
 	addKey(root, keyAnswers, answers)
-	text := yamltree.Encode(root)
+	text := yamltree.EncodeNode(root)
 	switch {
 	case text == "":
 		return errors.New("the recording cannot be written as YAML")
@@ -99,7 +99,7 @@ func requestNode(request *Request, known *secrets.Masker) *yaml.Node {
 }
 
 func maskedText(text string, known *secrets.Masker) string {
-	return credential.WithoutInside(known.Text(maskedAddresses(text, known)))
+	return credential.WithoutInside(known.MaskText(maskedAddresses(text, known)))
 }
 
 var (
@@ -113,7 +113,7 @@ var (
 func maskedAddresses(text string, known *secrets.Masker) string {
 	return address.ReplaceAllStringFunc(text, func(found string) string {
 		const scheme = len("http")
-		return found[:scheme] + addressPart.ReplaceAllStringFunc(found[scheme:], known.Text)
+		return found[:scheme] + addressPart.ReplaceAllStringFunc(found[scheme:], known.MaskText)
 	})
 }
 

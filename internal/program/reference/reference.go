@@ -111,7 +111,7 @@ func New(tools playbook.Tools) *Reference {
 }
 
 func (r *Reference) addExpressions() {
-	for _, name := range check.Names() {
+	for _, name := range check.ExpressionNames() {
 		r.addEntry(Entry{
 			Kind: OfName, Name: name.Name, Doc: toSentence(name.Doc), Words: name.Members, Where: []string{name.Where}, Example: nameExamples[name.Name],
 		})
@@ -122,7 +122,7 @@ func (r *Reference) addExpressions() {
 }
 
 func (r *Reference) addCodes() {
-	for _, code := range check.Codes() {
+	for _, code := range check.DiagnosticCodes() {
 		more := explanations[code.Code]
 		r.addEntry(Entry{Kind: OfCode, Name: code.Code, Doc: toSentence(code.Meaning) + " " + more.why, Wrong: more.wrong, Right: more.right})
 	}
@@ -133,7 +133,7 @@ func (r *Reference) addRuns() {
 	for _, status := range interpreter.Statuses() {
 		r.addEntry(Entry{Kind: OfStatus, Name: string(status.Status), Doc: status.Doc, Where: []string{status.Of.String()}})
 	}
-	for _, kind := range runs.Kinds() {
+	for _, kind := range runs.EventKinds() {
 		r.addEntry(Entry{Kind: OfEvent, Name: kind.Name, Doc: toSentence(kind.Doc)})
 	}
 	for _, one := range attributes {
@@ -152,7 +152,7 @@ func (r *Reference) addPrograms() {
 	for _, one := range files {
 		r.addEntry(Entry{Kind: OfFile, Name: one.name, Doc: one.doc, Where: []string{one.of}, Example: one.example})
 	}
-	for _, one := range exitcode.All() {
+	for _, one := range exitcode.AllStatuses() {
 		r.addEntry(Entry{Kind: OfExit, Name: strconv.Itoa(one.Status), Title: fmt.Sprintf("Exit code %d", one.Status), Doc: toSentence(one.Doc)})
 	}
 }
@@ -263,8 +263,8 @@ func (r *Reference) Field(tool, field string) (Entry, bool) {
 	return e, ok
 }
 
-// Of returns the entry with a kind and name.
-func (r *Reference) Of(kind Kind, name string) (Entry, bool) {
+// EntryOf returns the entry with a kind and name.
+func (r *Reference) EntryOf(kind Kind, name string) (Entry, bool) {
 	i := slices.IndexFunc(r.entries, func(e Entry) bool { return e.Kind == kind && e.Name == name })
 	if i < 0 {
 		return Entry{}, false
@@ -376,8 +376,8 @@ func (r *Reference) wordsBelow(path string) []string {
 	return slices.AppendSeq(names, maps.Keys(r.spellings[last]))
 }
 
-// Index lists the names of a kind in the order of the documentation.
-func (r *Reference) Index(kind Kind) []string {
+// NamesOf lists the names of a kind in the order of the documentation.
+func (r *Reference) NamesOf(kind Kind) []string {
 	return lists.Pick(r.entries, func(e Entry) (string, bool) { return e.Name, e.Kind == kind })
 }
 

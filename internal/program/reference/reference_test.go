@@ -100,7 +100,7 @@ func diagnosticsOf(dir, text string) source.Diagnostics {
 	files := check.NewFiles(func(name string) ([]byte, error) {
 		return os.ReadFile(filepath.Join(dir, filepath.Base(strings.TrimPrefix(name, playbook.NamedScheme))))
 	})
-	_, found := check.Validate(source.NewFile(name, []byte(text)), activities.Default(), check.Options{Limits: limits, Files: files, Now: reference.ExampleTime})
+	_, found := check.Validate(source.NewFile(name, []byte(text)), activities.DefaultCatalogue(), check.Options{Limits: limits, Files: files, Now: reference.ExampleTime})
 	return found
 }
 
@@ -108,10 +108,10 @@ func diagnosticsOf(dir, text string) source.Diagnostics {
 // reads about the wrong example is in testdata/messages.txt.
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
-	r, dir := reference.New(activities.Default()), folder(t)
+	r, dir := reference.New(activities.DefaultCatalogue()), folder(t)
 	var messages strings.Builder
-	for _, code := range check.Codes() {
-		entry, found := r.Of(reference.OfCode, code.Code)
+	for _, code := range check.DiagnosticCodes() {
+		entry, found := r.EntryOf(reference.OfCode, code.Code)
 		require.True(t, found, code.Code)
 		require.NotEqual(t, strings.TrimSuffix(entry.Doc, " "), entry.Doc+" ", code.Code)
 		if reason := unshown[code.Code]; reason != "" {
@@ -148,7 +148,7 @@ var unshown = map[string]string{
 func TestWordsHaveExamples(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
-	for _, entry := range reference.New(activities.Default()).Entries() {
+	for _, entry := range reference.New(activities.DefaultCatalogue()).Entries() {
 		switch entry.Kind {
 		case reference.OfKey, reference.OfField:
 			_, word, _ := cutLast(entry.Name)
@@ -221,7 +221,7 @@ func TestCallsOfFunctions(t *testing.T) {
 // TestTestKeysHaveExamples: each word of files of tests has an example, whose tests pass.
 func TestTestKeysHaveExamples(t *testing.T) {
 	t.Parallel()
-	for _, entry := range reference.New(activities.Default()).Entries() {
+	for _, entry := range reference.New(activities.DefaultCatalogue()).Entries() {
 		if entry.Kind != reference.OfTestKey || !assert.NotEmpty(t, entry.Example, entry.Name) {
 			continue
 		}
@@ -244,16 +244,16 @@ func TestTestKeysHaveExamples(t *testing.T) {
 // TestFilesAreRead: the programs read the examples of files.
 func TestFilesAreRead(t *testing.T) {
 	t.Parallel()
-	r := reference.New(activities.Default())
+	r := reference.New(activities.DefaultCatalogue())
 	readers := map[string]func(path string) error{
-		"connections.yaml": func(path string) error { _, err := host.Connections(path); return err },
-		"egress.yaml":      func(path string) error { _, err := host.Egress(path, egress.Remote()); return err },
+		"connections.yaml": func(path string) error { _, err := host.ReadConnections(path); return err },
+		"egress.yaml":      func(path string) error { _, err := host.ReadEgress(path, egress.RemotePolicy()); return err },
 		"rate-limits.yaml": func(path string) error { _, err := host.RateLimits(path); return err },
 		"callers.yaml":     func(path string) error { _, err := serve.OpenCallers(path); return err },
 	}
 	hashes := strings.NewReplacer("HASH", strings.Repeat("a", 64), "OTHER", strings.Repeat("b", 64))
-	for _, name := range r.Index(reference.OfFile) {
-		entry, _ := r.Of(reference.OfFile, name)
+	for _, name := range r.NamesOf(reference.OfFile) {
+		entry, _ := r.EntryOf(reference.OfFile, name)
 		path := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(path, []byte(hashes.Replace(entry.Example)), 0o600))
 		require.NoError(t, readers[name](path), name)
@@ -263,7 +263,7 @@ func TestFilesAreRead(t *testing.T) {
 // TestEverythingHasAnEntry: keys, tools, fields and functions are found by what people type.
 func TestEverythingHasAnEntry(t *testing.T) {
 	t.Parallel()
-	r := reference.New(activities.Default())
+	r := reference.New(activities.DefaultCatalogue())
 	for question, want := range map[string]string{
 		"retry.then.max_wait": "max_wait", "max_wait": "max_wait", "then.max_wait": "max_wait", "http": "http", "http.url": "http.url", "hard_delete": "postgres.hard_delete", "schema_contract": "postgres.schema_contract", "len": "len", "len()": "len",
 		"loop.in": "collection", "unknown-name": "unknown-name", "partial_success": "partial_success", "4": "4", "exit 4": "4", "response": "response",
@@ -290,7 +290,7 @@ func TestEverythingHasAnEntry(t *testing.T) {
 // values and members.
 func TestListingsAreExplained(t *testing.T) {
 	t.Parallel()
-	r := reference.New(activities.Default())
+	r := reference.New(activities.DefaultCatalogue())
 	for _, entry := range r.Entries() {
 		for _, word := range append(slices.Clone(entry.Words), entry.Name) {
 			assert.NotEmpty(t, r.Find(word), "%s of %s", word, entry.Name)

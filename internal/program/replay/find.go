@@ -53,14 +53,14 @@ func ofTypes() string {
 	return "WorkflowType IN (" + strings.Join(lists.Map(workflowTypes(), visibility.Quote), ", ") + ")"
 }
 
-// Open finds all open workflows of this program.
-func Open(ctx context.Context, c client.Client) ([]Execution, error) {
+// FindOpen finds all open workflows of this program.
+func FindOpen(ctx context.Context, c client.Client) ([]Execution, error) {
 	found, _, err := listExecutions(ctx, c, ofTypes()+" AND ExecutionStatus = 'Running'", 0)
 	return found, err
 }
 
-// Matching finds the workflows of this program that a list filter selects.
-func Matching(ctx context.Context, c client.Client, filter string) ([]Execution, error) {
+// FindMatching finds the workflows of this program that a list filter selects.
+func FindMatching(ctx context.Context, c client.Client, filter string) ([]Execution, error) {
 	found, _, err := listExecutions(ctx, c, ofTypes()+" AND ("+filter+")", 0)
 	return found, err
 }
@@ -71,9 +71,9 @@ func OfRun(ctx context.Context, c client.Client, workflowID string) ([]Execution
 	return found, err
 }
 
-// Sample finds closed workflows of this program that ended since a time: at most `most`, about equally many of each
+// SampleClosed finds closed workflows of this program that ended since a time: at most `most`, about equally many of each
 // type and playbook, the last to end first. more says that there are others.
-func Sample(ctx context.Context, c client.Client, since time.Time, most int) (sample []Execution, more bool, err error) {
+func SampleClosed(ctx context.Context, c client.Client, since time.Time, most int) (sample []Execution, more bool, err error) {
 	groups := map[string][]Execution{}
 	for _, name := range workflowTypes() {
 		filter := fmt.Sprintf("WorkflowType = %s AND ExecutionStatus != 'Running' AND CloseTime >= '%s'",

@@ -80,8 +80,8 @@ type Replayer struct {
 	saved  atomic.Int64
 }
 
-// All replays executions, a few at a time. The error is from saving, or from ctx.
-func (r *Replayer) All(ctx context.Context, executions []Execution) (Report, error) {
+// ReplayAll replays executions, a few at a time. The error is from saving, or from ctx.
+func (r *Replayer) ReplayAll(ctx context.Context, executions []Execution) (Report, error) {
 	r.report.Mismatches, r.report.Unread = []Mismatch{}, []UnreadHistory{}
 	var group errgroup.Group
 	group.SetLimit(atOnce)

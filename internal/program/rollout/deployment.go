@@ -75,9 +75,9 @@ func (e *NoDeploymentError) Error() string {
 	return "the namespace has several worker deployments: " + strings.Join(e.Names, ", ") + "; name one with --deployment"
 }
 
-// Find finds a deployment by its name; with "" the one of the task queue's builds, else the only one of the namespace. The error
+// FindDeployment finds a deployment by its name; with "" the one of the task queue's builds, else the only one of the namespace. The error
 // is a *NoDeploymentError where none is meant.
-func Find(ctx context.Context, reader *runs.Reader, name, taskQueue string) (*Deployment, error) {
+func FindDeployment(ctx context.Context, reader *runs.Reader, name, taskQueue string) (*Deployment, error) {
 	if name == "" {
 		described, err := reader.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
 		if err != nil {
@@ -121,8 +121,8 @@ func (d *Deployment) handle() client.WorkerDeploymentHandle {
 	return d.Reader.Client.WorkerDeploymentClient().GetHandle(d.Name)
 }
 
-// List reads the builds: a handful of calls to the server for each.
-func (d *Deployment) List(ctx context.Context, now time.Time) (Builds, error) {
+// ListBuilds reads the builds: a handful of calls to the server for each.
+func (d *Deployment) ListBuilds(ctx context.Context, now time.Time) (Builds, error) {
 	all := Builds{Deployment: d.Name, Builds: []BuildStatus{}}
 	described, err := d.handle().Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	if err != nil {
@@ -195,7 +195,7 @@ func (d *Deployment) addWorkers(ctx context.Context, of map[string]map[string]bo
 		return fmt.Errorf("describe the task queue %s: %w", queue, err)
 	}
 	for _, poller := range described.GetPollers() {
-		polls := runs.Workers{Count: 1, LastPoll: poller.GetLastAccessTime().AsTime()}.Poll(now)
+		polls := runs.Workers{Count: 1, LastPoll: poller.GetLastAccessTime().AsTime()}.HavePolled(now)
 		if versionedOf(poller) != d.Name || !polls {
 			continue
 		}
@@ -214,23 +214,23 @@ var ErrRefused = errors.New("the server refuses this")
 // MakeCurrent has a build get new runs. The error wraps ErrRefused if the build is unknown or no worker of it polls.
 func (d *Deployment) MakeCurrent(ctx context.Context, id string) error {
 	_, err := d.handle().SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{BuildID: id})
-	return refusal(err)
+	return wrapRefusal(err)
 }
 
-// Ramp has a build get a part of new runs, 0 to 100 percent. The error is that of MakeCurrent.
-func (d *Deployment) Ramp(ctx context.Context, id string, percent float32) error {
+// RampBuild has a build get a part of new runs, 0 to 100 percent. The error is that of MakeCurrent.
+func (d *Deployment) RampBuild(ctx context.Context, id string, percent float32) error {
 	_, err := d.handle().SetRampingVersion(ctx, client.WorkerDeploymentSetRampingVersionOptions{BuildID: id, Percentage: percent})
-	return refusal(err)
+	return wrapRefusal(err)
 }
 
-// Delete removes a build from the deployment. The error wraps ErrRefused if it is current, ramping or draining, or has workers.
-func (d *Deployment) Delete(ctx context.Context, id string) error {
+// DeleteBuild removes a build from the deployment. The error wraps ErrRefused if it is current, ramping or draining, or has workers.
+func (d *Deployment) DeleteBuild(ctx context.Context, id string) error {
 	_, err := d.handle().DeleteVersion(ctx, client.WorkerDeploymentDeleteVersionOptions{BuildID: id})
-	return refusal(err)
+	return wrapRefusal(err)
 }
 
-// refusal wraps ErrRefused around errors that are about the request and not the server.
-func refusal(err error) error {
+// wrapRefusal wraps ErrRefused around errors that are about the request and not the server.
+func wrapRefusal(err error) error {
 	if connect.UnknownID(err) || connect.PreconditionFailed(err) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -247,8 +247,8 @@ func (d *Deployment) GetsNew(ctx context.Context, id string) (bool, error) {
 	return current != nil && current.BuildID == id || ramping != nil && ramping.BuildID == id, nil
 }
 
-// Known returns an error wrapping ErrRefused unless the deployment has the build.
-func (d *Deployment) Known(ctx context.Context, id string) error {
+// CheckKnown returns an error wrapping ErrRefused unless the deployment has the build.
+func (d *Deployment) CheckKnown(ctx context.Context, id string) error {
 	_, err := d.handle().DescribeVersion(ctx, client.WorkerDeploymentDescribeVersionOptions{BuildID: id})
-	return refusal(err)
+	return wrapRefusal(err)
 }

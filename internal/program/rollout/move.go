@@ -77,7 +77,7 @@ func (m *Mover) MoveRun(ctx context.Context, workflowID string) (MoveReport, err
 			return move, nil
 		}
 		replayer := &replay.Replayer{Client: m.Client, Store: m.Store}
-		report, err := replayer.All(ctx, lists.Map(left, func(one member) replay.Execution { return one.execution }))
+		report, err := replayer.ReplayAll(ctx, lists.Map(left, func(one member) replay.Execution { return one.execution }))
 		if err != nil {
 			return move, err
 		}
@@ -85,7 +85,7 @@ func (m *Mover) MoveRun(ctx context.Context, workflowID string) (MoveReport, err
 			move.Mismatches, move.Unread = report.Mismatches, report.Unread
 			return move, nil
 		}
-		moved, err := m.pin(ctx, left)
+		moved, err := m.pinMembers(ctx, left)
 		if move.Moved += moved; err != nil {
 			return move, err
 		}
@@ -98,8 +98,8 @@ func (m *Mover) isThere(build *runs.Build) bool {
 	return build != nil && *build == runs.Build{Deployment: m.Deployment, ID: m.To, Pinned: true}
 }
 
-// pin pins workflows to the build, the first of them before the others. Those that have ended meanwhile are left out.
-func (m *Mover) pin(ctx context.Context, members []member) (moved int, err error) {
+// pinMembers pins workflows to the build, the first of them before the others. Those that have ended meanwhile are left out.
+func (m *Mover) pinMembers(ctx context.Context, members []member) (moved int, err error) {
 	var mu sync.Mutex
 	one := func(of member) error {
 		_, err := m.Client.UpdateWorkflowExecutionOptions(ctx, client.UpdateWorkflowExecutionOptionsRequest{
@@ -112,7 +112,7 @@ func (m *Mover) pin(ctx context.Context, members []member) (moved int, err error
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("move %s: %w", of.execution.WorkflowID, refusal(err))
+			return fmt.Errorf("move %s: %w", of.execution.WorkflowID, wrapRefusal(err))
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -182,7 +182,7 @@ func (m *Mover) describeOpen(
 	}, described.GetPendingChildren(), nil
 }
 
-// Pinned finds the runs that have workflows which are pinned to a build, by their workflow IDs.
-func (d *Deployment) Pinned(ctx context.Context, id string) ([]string, error) {
+// PinnedRuns finds the runs that have workflows which are pinned to a build, by their workflow IDs.
+func (d *Deployment) PinnedRuns(ctx context.Context, id string) ([]string, error) {
 	return d.Reader.PinnedTo(ctx, runs.Build{Deployment: d.Name, ID: id, Pinned: true})
 }

@@ -120,7 +120,7 @@ func (d *Description) hideSecrets() {
 	d.Params = d.hidePairs(d.Params, "parameter")
 	d.Form = d.hidePairs(d.Form, "form field")
 	d.Body = d.hideIn(d.Body, "")
-	if d.Text != "" && (credential.HasInside(d.Text) || credential.GivesSecret(d.Text) || d.known.Text(d.Text) != d.Text) {
+	if d.Text != "" && (credential.HasInside(d.Text) || credential.GivesSecret(d.Text) || d.known.MaskText(d.Text) != d.Text) {
 		d.Text, d.Body = "", d.passTemplate("body", "text")
 	}
 	d.hidePath()
@@ -129,7 +129,7 @@ func (d *Description) hideSecrets() {
 			Params: dropPairs(d.Later[i].Params, func(p Pair) bool { return d.isSecret(p.Name, p.Value) }), Body: d.hideIn(d.Later[i].Body, ""),
 		}
 	}
-	d.Desc = d.known.Text(d.Desc)
+	d.Desc = d.known.MaskText(d.Desc)
 	for i := range d.Headers {
 		d.Headers[i].Value = d.known.Value(d.Headers[i].Value)
 	}
@@ -194,7 +194,7 @@ func (d *Description) learnHeader(name, value string) {
 
 // isSecret reports whether a value must not be written to a file, because it looks like a secret or is a known one.
 func (d *Description) isSecret(name string, value any) bool {
-	if text, isText := value.(string); isText && d.known.Text(text) != text {
+	if text, isText := value.(string); isText && d.known.MaskText(text) != text {
 		return true
 	}
 	return isSecret(name, value)
@@ -396,7 +396,7 @@ func (d *Description) hidePath() {
 	segments, end := strings.Split(d.Path, "/"), 0
 	var hidden []int
 	for i, segment := range segments {
-		if slices.Contains(suspects, segment) || d.known.Text(segment) != segment {
+		if slices.Contains(suspects, segment) || d.known.MaskText(segment) != segment {
 			hidden, end = append(hidden, i), i+1
 		}
 	}

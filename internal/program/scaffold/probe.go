@@ -77,7 +77,7 @@ func (d *Description) newProbe() (*Probe, error) {
 	p.URL = parsed.String()
 	path := d.Path
 	d.hideSecrets() // learns what is secret in it
-	p.known, p.address = &d.known, d.known.Text(d.Base+path)
+	p.known, p.address = &d.known, d.known.MaskText(d.Base+path)
 	return p, nil
 }
 

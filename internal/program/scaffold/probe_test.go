@@ -63,7 +63,7 @@ func TestAnswersOfProbes(t *testing.T) {
 			}
 		})
 	}
-	made, err := scaffold.Make(answered(t, `curl 'https://api.test/orders?limit=100'`, `{"data": [{"id": 7}]}`, false), scaffold.Options{})
+	made, err := scaffold.MakeDraft(answered(t, `curl 'https://api.test/orders?limit=100'`, `{"data": [{"id": 7}]}`, false), scaffold.Options{})
 	require.NoError(t, err)
 	require.Contains(t, made.Notes, "a guess: the response has 1 row and shows no further pages, so the playbook requests one page")
 	require.Contains(t, string(made.Playbook), "result.data")
@@ -92,5 +92,5 @@ func TestProbesAreSafe(t *testing.T) {
 	require.Equal(t, "Basic bWU6U0VDUkVUcHcx", probe.Headers["authorization"])
 	require.Equal(t, 1, probe.Params["page"])
 	require.Equal(t, "https://api.test/t/ghp_SECRETa1b2c3d4e5f6/rows", probe.URL)
-	require.NotContains(t, probe.Secrets().Text("it was SECRETpw1"), "SECRETpw1")
+	require.NotContains(t, probe.Secrets().MaskText("it was SECRETpw1"), "SECRETpw1")
 }

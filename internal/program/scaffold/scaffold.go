@@ -32,8 +32,8 @@ type Options struct {
 	Style string // one of Styles, in place of what is found; ""
 }
 
-// FileOf returns the file name of a playbook.
-func FileOf(name string) string { return name + ".yaml" }
+// FileName returns the file name of a playbook.
+func FileName(name string) string { return name + ".yaml" }
 
 // Draft is a generated playbook.
 type Draft struct {
@@ -55,8 +55,8 @@ type Connection struct {
 	Form     string `json:"form"`     // what it looks like, with words in place of secrets
 }
 
-// Make generates the playbook of a description. The error says what is not possible.
-func Make(of *Description, options Options) (*Draft, error) {
+// MakeDraft generates the playbook of a description. The error says what is not possible.
+func MakeDraft(of *Description, options Options) (*Draft, error) {
 	options.Sink = cmp.Or(options.Sink, SinkSQLite)
 	if !slices.Contains(Sinks, options.Sink) {
 		return nil, fmt.Errorf("the sink %q is unknown; expected one of %s", options.Sink, strings.Join(Sinks, ", "))

@@ -21,10 +21,10 @@ import (
 // has anything secret.
 func checked(t *testing.T, of *scaffold.Description, options scaffold.Options) *scaffold.Draft {
 	t.Helper()
-	made, err := scaffold.Make(of, options)
+	made, err := scaffold.MakeDraft(of, options)
 	require.NoError(t, err)
 	file := source.NewFile(made.Name+".yaml", made.Playbook)
-	_, found := check.Validate(file, activities.Default(), check.Options{})
+	_, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{})
 	require.Empty(t, found, "%s\n%s", file.FormatAll(found), made.Playbook)
 	shown := string(made.Playbook) + string(made.Test) + strings.Join(made.Notes, "\n")
 	require.NotContains(t, shown, "SECRET", "a secret got into a file")
@@ -172,7 +172,7 @@ func TestSchemasThatNameEachOther(t *testing.T) {
 	require.NoError(t, err)
 	of, err := document.DescribeOperation("a")
 	require.NoError(t, err)
-	made, err := scaffold.Make(of, scaffold.Options{})
+	made, err := scaffold.MakeDraft(of, scaffold.Options{})
 	require.NoError(t, err)
 	require.Less(t, len(made.Test), 200_000)
 }
@@ -224,7 +224,7 @@ func TestMistakes(t *testing.T) {
 	_, err = document.DescribeOperation("showPetByID")
 	require.ErrorContains(t, err, `did you mean "showPetById"?`)
 	for _, options := range []scaffold.Options{{Sink: "mysql"}, {Style: "soap"}, {Each: "a b"}} {
-		_, err = scaffold.Make(scaffold.FromStyle(scaffold.StylePage), options)
+		_, err = scaffold.MakeDraft(scaffold.FromStyle(scaffold.StylePage), options)
 		require.ErrorContains(t, err, "expected")
 	}
 }
@@ -263,10 +263,10 @@ func FuzzHAR(f *testing.F) {
 // valid makes a playbook of whatever was read: it has no errors.
 func valid(t *testing.T, of *scaffold.Description) {
 	t.Helper()
-	made, err := scaffold.Make(of, scaffold.Options{})
+	made, err := scaffold.MakeDraft(of, scaffold.Options{})
 	require.NoError(t, err)
 	file := source.NewFile("made.yaml", made.Playbook)
-	_, found := check.Validate(file, activities.Default(), check.Options{})
+	_, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{})
 	require.Empty(t, found.Errors(), "%s\n%s", file.FormatAll(found), made.Playbook)
 }
 

@@ -131,7 +131,7 @@ func TestCurlAsBrowsersCopyIt(t *testing.T) {
 	for _, name := range []string{"chrome", "firefox", "safari", "cmd"} {
 		of, err := scaffold.FromCurl(forms[name])
 		require.NoError(t, err, name)
-		made, err := scaffold.Make(of, scaffold.Options{Name: "rows"})
+		made, err := scaffold.MakeDraft(of, scaffold.Options{Name: "rows"})
 		require.NoError(t, err)
 		if want == "" {
 			want = string(made.Playbook)

@@ -27,9 +27,9 @@ func (w *writer) testFile() []byte {
 	node.AddKey(test, "answers", answers)
 	node.AddKey(test, "expect", expect)
 	top := node.EmptyMap()
-	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(w.File, FileOf(w.made.Name))))
+	node.AddKey(top, "playbook", recording.TextNode(cmp.Or(w.File, FileName(w.made.Name))))
 	node.AddKey(top, "tests", node.ListOf(test))
-	return []byte(yamltree.Encode(top))
+	return []byte(yamltree.EncodeNode(top))
 }
 
 func (w *writer) testName() string {

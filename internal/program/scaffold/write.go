@@ -184,7 +184,7 @@ func (w *writer) writeFiles() {
 	node.AddKey(top, "workflow", steps)
 	node.AddKey(top, "output", w.outputNode())
 	top.HeadComment = w.headComment()
-	w.made.Playbook = []byte(yamltree.Encode(top))
+	w.made.Playbook = []byte(yamltree.EncodeNode(top))
 	w.made.Test = w.testFile()
 	if login := w.of.login; login != nil {
 		w.made.Connections = append(w.made.Connections, NewConnection(login.name, login.form))

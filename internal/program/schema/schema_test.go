@@ -24,7 +24,7 @@ const root = "../../.."
 
 func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
-	text, err := schema.Generate(activities.Default())
+	text, err := schema.Generate(activities.DefaultCatalogue())
 	require.NoError(t, err)
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func compiled(t testing.TB) *jsonschema.Schema {
 // TestFile: the file of the repository is what the tables give.
 func TestFile(t *testing.T) {
 	t.Parallel()
-	want, err := schema.Generate(activities.Default())
+	want, err := schema.Generate(activities.DefaultCatalogue())
 	require.NoError(t, err)
 	got, err := os.ReadFile(filepath.Join(root, schema.File))
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestSchemaAgrees(t *testing.T) {
 	made := compiled(t)
 	valid, invalid, refused := 0, 0, 0
 	for name, text := range books(t) {
-		_, found := check.Validate(source.NewFile(name, []byte(text)), activities.Default(), check.Options{})
+		_, found := check.Validate(source.NewFile(name, []byte(text)), activities.DefaultCatalogue(), check.Options{})
 		value, is := plain(text)
 		switch {
 		case !is:
@@ -120,7 +120,7 @@ func FuzzSchema(f *testing.F) {
 	}
 	made := compiled(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		_, found := check.Validate(source.NewFile("fuzz.yaml", []byte(text)), activities.Default(), check.Options{})
+		_, found := check.Validate(source.NewFile("fuzz.yaml", []byte(text)), activities.DefaultCatalogue(), check.Options{})
 		if value, is := plain(text); is && !found.HasErrors() {
 			require.NoError(t, made.Validate(value))
 		}

@@ -35,7 +35,7 @@ var (
 	//go:embed approval.css
 	approvalStyle string
 
-	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": Readable}).Parse(approvalSource))
+	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": ReadableText}).Parse(approvalSource))
 	// pageHeader restricts pages to showing text and posting their forms.
 	pageHeader = http.Header{
 		"Content-Type": {"text/html; charset=utf-8"},
@@ -210,9 +210,9 @@ func (a openAttempt) approvalPage() (page, error) {
 	case a.Awaiting != nil:
 		shown.Asks, shown.Options = true, a.Awaiting.Approval.Options
 		shown.Since = momentText(a.Awaiting.Since)
-		shown.Deadline = Deadline(a.Awaiting.Approval, a.Awaiting.Until, time.Now())
+		shown.Deadline = DescribeDeadline(a.Awaiting.Approval, a.Awaiting.Until, time.Now())
 		var err error
-		shown.Heading, shown.Message, err = Question(a.Awaiting.Approval)
+		shown.Heading, shown.Message, err = RenderQuestion(a.Awaiting.Approval)
 		shown.Title = cmp.Or(source.ShortenMiddle(strings.Join(strings.Fields(textOf(shown.Heading)), " "), shownTitle),
 			source.ShortenMiddle(source.ReadableText(a.Awaiting.Question()), shownTitle), shown.Title)
 		return shown, err
@@ -233,9 +233,9 @@ func momentText(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// Deadline describes what happens unless somebody answers in time: "If nobody answers by Mon 30 Nov, 09:00 UTC (in
+// DescribeDeadline describes what happens unless somebody answers in time: "If nobody answers by Mon 30 Nov, 09:00 UTC (in
 // 14h00m): rejected". It is "" if the attempt waits without a limit.
-func Deadline(approval *playbook.Approval, until, now time.Time) string {
+func DescribeDeadline(approval *playbook.Approval, until, now time.Time) string {
 	if until.IsZero() {
 		return ""
 	}
@@ -247,7 +247,7 @@ func Deadline(approval *playbook.Approval, until, now time.Time) string {
 	case playbook.OptionApprove:
 		outcome = "approved"
 	default:
-		outcome = "the answer is “" + Readable(option) + "”"
+		outcome = "the answer is “" + ReadableText(option) + "”"
 	}
 	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), inWords(until.Sub(now)), outcome)
 }
@@ -410,7 +410,7 @@ func readApproval(approval *playbook.Approval, typed url.Values) (given interpre
 			value = cmp.Or(value, "false") // a box that is not checked
 		}
 		one := &playbook.Approval{Form: []playbook.ApprovalItem{item}}
-		if _, err := one.Fill(map[string]any{item.Name: value}, given.Option == playbook.OptionReject); err != nil {
+		if _, err := one.FillForm(map[string]any{item.Name: value}, given.Option == playbook.OptionReject); err != nil {
 			faults[name] = err.Error()
 		}
 		if value != "" {

@@ -229,7 +229,7 @@ func FuzzApprovalForm(f *testing.F) {
 		given, faults := serve.ReadApproval(asks, typed)
 		if len(faults) == 0 {
 			require.NoError(t, given.Check())
-			filled, err := asks.Fill(given.Form, given.Option == playbook.OptionReject)
+			filled, err := asks.FillForm(given.Form, given.Option == playbook.OptionReject)
 			require.NoError(t, err)
 			require.True(t, serve.Encodes(filled))
 			_, err = json.Marshal(given)

@@ -66,7 +66,7 @@ const shownRefusal = 200
 // contain names of fields and steps, and of the sent values at most an option.
 func logRefusal(r *http.Request, err error) {
 	if refused, ok := errors.AsType[*Problem](err); ok {
-		logWith(r, "refused", source.Cut(refused.Detail, shownRefusal))
+		logWith(r, "refused", source.CutText(refused.Detail, shownRefusal))
 	}
 }
 
@@ -183,7 +183,7 @@ var errUnsaid = errors.New("no workflow has replied to the answer")
 
 // sendAnswer sends an answer to a workflow, and returns the outcome and the last receiver.
 func (s *Server) sendAnswer(ctx context.Context, workflowID string, given interpreter.Answer) (reply answer, at string, err error) {
-	accepted, at, err := answers.Send(ctx, s.Client, workflowID, given, answerPatience)
+	accepted, at, err := answers.SendAnswer(ctx, s.Client, workflowID, given, answerPatience)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil && accepted.ID != given.ID:

@@ -126,7 +126,7 @@ func (a *asking) ends(run client.WorkflowRun) protocol.Result {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
 	defer cancel()
-	result, err := ending.Of(ctx, run)
+	result, err := ending.WaitForResult(ctx, run)
 	require.NoError(a.t, err)
 	return result
 }

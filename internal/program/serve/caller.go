@@ -167,7 +167,7 @@ var callerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // parseCallers parses a file of callers. Its errors quote no values: in a wrong file they may be tokens.
 func parseCallers(path string, text []byte) ([]*caller, error) {
-	value, found := playbook.Data(source.NewFile(path, text))
+	value, found := playbook.DecodeData(source.NewFile(path, text))
 	if problems := found.Errors(); len(problems) > 0 {
 		return nil, fmt.Errorf("read the callers: %s:%s: not a YAML map of callers [%s]", path, problems[0].Pos, problems[0].Code)
 	}

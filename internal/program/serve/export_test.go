@@ -65,7 +65,7 @@ func ApprovalAgain(approval *playbook.Approval, typed url.Values) (status int, p
 
 // Message is what people are asked as HTML.
 func Message(approval *playbook.Approval) (string, error) {
-	title, page, err := Question(approval)
+	title, page, err := RenderQuestion(approval)
 	if title != "" {
 		page = "<h1>" + title + "</h1>\n" + page
 	}

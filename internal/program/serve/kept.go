@@ -30,7 +30,7 @@ func (s *Server) keepAnswer(ctx context.Context, kept interpreter.MailboxAnswer)
 		return answer{}, err
 	}
 	defer done()
-	switch err := answers.Deposit(limited, s.Client, kept); {
+	switch err := answers.DepositAnswer(limited, s.Client, kept); {
 	case errors.Is(err, answers.ErrClosed):
 		return answer{}, errLate
 	case errors.Is(err, answers.ErrFull):

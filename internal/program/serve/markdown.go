@@ -43,8 +43,8 @@ func withoutParser(parsers []util.PrioritizedValue, left any) []util.Prioritized
 	return slices.DeleteFunc(parsers, func(one util.PrioritizedValue) bool { return one.Value == left })
 }
 
-// Question renders what an approval asks as safe HTML: its first heading, "" if there is none, and the rest.
-func Question(approval *playbook.Approval) (title, message template.HTML, err error) {
+// RenderQuestion renders what an approval asks as safe HTML: its first heading, "" if there is none, and the rest.
+func RenderQuestion(approval *playbook.Approval) (title, message template.HTML, err error) {
 	filled := newStandIns(approval.MessageParts())
 	context := parser.NewContext()
 	context.Set(standInsKey, filled)
@@ -59,10 +59,10 @@ func Question(approval *playbook.Approval) (title, message template.HTML, err er
 	return title, template.HTML(filled.fillPage(rest)), nil //nolint:gosec // it knows no HTML, tame has the rest, and values are escaped
 }
 
-// Title returns what an approval asks, on one line without Markdown: its heading, else its first paragraph; "" if it
+// QuestionTitle returns what an approval asks, on one line without Markdown: its heading, else its first paragraph; "" if it
 // has neither.
-func Title(approval *playbook.Approval) string {
-	title, message, err := Question(approval)
+func QuestionTitle(approval *playbook.Approval) string {
+	title, message, err := RenderQuestion(approval)
 	if err != nil {
 		return ""
 	}
@@ -83,7 +83,7 @@ var firstHeading = regexp.MustCompile(`^<h[1-6]>(.*)</h[1-6]>\n`)
 
 var anyTag = regexp.MustCompile(`<[^>]*>`)
 
-// textOf returns the text of HTML from Question.
+// textOf returns the text of HTML from RenderQuestion.
 func textOf(text template.HTML) string {
 	return html.UnescapeString(anyTag.ReplaceAllString(string(text), ""))
 }
@@ -148,7 +148,7 @@ func (s *standIns) valueOf(standIn string) string {
 // fillPage replaces the stand-ins in a page by values. Stand-ins occur only in texts.
 func (s *standIns) fillPage(page string) string {
 	return s.pattern.ReplaceAllStringFunc(page, func(found string) string {
-		value := Readable(s.valueOf(found))
+		value := ReadableText(s.valueOf(found))
 		if isFigure.MatchString(value) {
 			value = strings.ReplaceAll(value, " ", "\u00a0")
 		}
@@ -178,9 +178,9 @@ func (s *standIns) fillAddress(written string) (address string, ofData bool) {
 	return address, s.pattern.MatchString(host(written))
 }
 
-// Readable returns a text from data for people: hidden characters are shown, and it takes no more of a page than a
+// ReadableText returns a text from data for people: hidden characters are shown, and it takes no more of a page than a
 // paragraph, so that the rest of the page is seen.
-func Readable(value string) string {
+func ReadableText(value string) string {
 	const shownLetters, shownLines = 1000, 30
 	value = source.ShortenMiddle(source.ReadableText(value), shownLetters)
 	if strings.Count(value, "\n") >= shownLines {

@@ -163,7 +163,7 @@ func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request
 
 // checkWorkload refuses a workload that callers must not send, and sets Body to its hash.
 func (o *startRequest) checkWorkload() error {
-	book, err := interpreter.Load(o.Playbook+".yaml", string(o.source))
+	book, err := interpreter.LoadPlaybook(o.Playbook+".yaml", string(o.source))
 	if _, forged := o.workload[playbook.TriggerKey]; forged && err == nil && len(book.Triggers) > 0 {
 		return UnfitWorkload(fmt.Sprintf("%s is set by signed deliveries to this playbook; callers cannot set it", playbook.TriggerKey))
 	}
@@ -430,7 +430,7 @@ func (s *Server) awaitEnd(ctx context.Context, document *runDocument, wait time.
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, document.WorkflowID, document.RunID))
+	result, err := ending.WaitForResult(ctx, s.Client.GetWorkflow(ctx, document.WorkflowID, document.RunID))
 	switch {
 	case err == nil:
 		document.Status, document.Error = result.Status, result.Error

@@ -46,7 +46,7 @@ func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
 
 // senderName returns the name of a trigger's sender as a caller. Callers with a token have no @ in their names.
 func senderName(trigger *playbook.Trigger) string {
-	identity := trigger.Signer()
+	identity := trigger.SignerName()
 	if !callerName.MatchString(identity) {
 		identity = "~" + hashOf([]byte(identity))
 	}
@@ -58,7 +58,7 @@ func senderName(trigger *playbook.Trigger) string {
 func (s *Server) signedTrigger(name string, source []byte, header http.Header, body []byte) *playbook.Trigger {
 	triggers := []*playbook.Trigger{}
 	if source != nil {
-		book, err := interpreter.Load(name+".yaml", string(source))
+		book, err := interpreter.LoadPlaybook(name+".yaml", string(source))
 		if err == nil {
 			triggers = book.Triggers
 		} else {

@@ -166,7 +166,7 @@ func New(options Options) *Server {
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
 		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),
 		waits: newRequestTurns(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
-		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.Temporal(options.Client),
+		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.TemporalDependency(options.Client),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.progress, s.keeping = reporting{send: s.deliverAnswer, open: map[string]*reports{}}, slots.New(1, 0)

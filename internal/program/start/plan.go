@@ -147,9 +147,9 @@ const (
 func DetailsMarkdown(book *playbook.Playbook, workload any, said string) string {
 	details := protocol.DescribeRun(book) + "\n"
 	given, _ := workload.(map[string]any)
-	keys := slices.Sorted(maps.Keys(expression.Merge(book.Workload, given).(map[string]any))) // Merge of maps gives a map
+	keys := slices.Sorted(maps.Keys(expression.MergeMaps(book.Workload, given).(map[string]any))) // Merge of maps gives a map
 	if len(keys) > 0 {
-		shown := lists.Map(keys[:min(len(keys), shownKeys)], func(key string) string { return source.Code(key, shownKey) })
+		shown := lists.Map(keys[:min(len(keys), shownKeys)], func(key string) string { return source.MarkdownCode(key, shownKey) })
 		details += "\nWorkload: " + strings.Join(shown, ", ")
 		if more := len(keys) - shownKeys; more > 0 {
 			details += fmt.Sprintf(" and %d more", more)
@@ -157,7 +157,7 @@ func DetailsMarkdown(book *playbook.Playbook, workload any, said string) string 
 		details += "\n"
 	}
 	if said != "" {
-		details += "\n" + source.ProseText(source.Cut(said, shownProse)) + "\n"
+		details += "\n" + source.ProseText(source.CutText(said, shownProse)) + "\n"
 	}
 	return details
 }

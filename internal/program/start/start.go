@@ -52,9 +52,9 @@ func (e *UnsureError) Error() string {
 // Unwrap returns the reason.
 func (e *UnsureError) Unwrap() error { return e.Err }
 
-// Run starts a run, with the search attributes that its namespace has. The error is a *StartedError, an *UnsureError
+// StartRun starts a run, with the search attributes that its namespace has. The error is a *StartedError, an *UnsureError
 // or ErrInterrupted if one of them is the reason.
-func Run(ctx context.Context, to Destination, plan Plan, known connect.Attributes) (run client.WorkflowRun, err error) {
+func StartRun(ctx context.Context, to Destination, plan Plan, known connect.Attributes) (run client.WorkflowRun, err error) {
 	err = WithAttributes(ctx, plan, known, func(plan Plan) error {
 		options := client.StartWorkflowOptions{
 			ID: plan.WorkflowID, TaskQueue: to.TaskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,

@@ -41,7 +41,7 @@ func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 	result := Result{Found: run, Outcome: Refused}
 	if run.Ended() {
 		result.Message = fmt.Sprintf("the run has ended (%s), so there is nothing to %s; %s list --status running shows running ones",
-			run.Status, s.command.Name, terminal.Program())
+			run.Status, s.command.Name, terminal.ProgramName())
 		return result
 	}
 	if s.command.Name == Cancel {
@@ -53,7 +53,7 @@ func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 		result.Outcome, result.Message = Unknown, "nothing was sent: "+err.Error()
 		return result
 	case workers.Count == 0 && (run.Build != nil || workers.Deployment != ""):
-		result.Message = fmt.Sprintf("%s, so nothing was changed; %s", workers.Absence(run), workers.Remedy(run))
+		result.Message = fmt.Sprintf("%s, so nothing was changed; %s", workers.AbsenceReason(run), workers.Remedy(run))
 		return result
 	case workers.Count == 0:
 		result.Message = fmt.Sprintf("no worker polls the run's task queue %q, so nothing was changed; "+
@@ -62,7 +62,7 @@ func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 	}
 	waits, whole := 0, true
 	if s.command.endsWaits() {
-		waits, whole = s.Runs.Waits(ctx, run, s.command.Step, s.command.Index, s.command.Name == Skip)
+		waits, whole = s.Runs.CountWaits(ctx, run, s.command.Step, s.command.Index, s.command.Name == Skip)
 	}
 	reply, err := s.updateRun(ctx, run)
 	if err != nil {
@@ -84,8 +84,8 @@ func (s *sending) sendTo(ctx context.Context, run runs.Found) Result {
 		result.HeldByParents, _ = s.Runs.HeldByParents(ctx, run) // the command has had its effect
 	}
 	for _, parent := range result.HeldByParents {
-		result.Message += fmt.Sprintf("; still held by its parent run %s: %s (%s)", terminal.Visible(parent.Run),
-			render.Paused(render.HeldByParent(parent), time.Now()), render.ResumeCommand(parent.Run, render.HeldByParent(parent)))
+		result.Message += fmt.Sprintf("; still held by its parent run %s: %s (%s)", terminal.EscapeInvisible(parent.Run),
+			render.DescribePaused(render.HeldByParent(parent), time.Now()), render.ResumeCommand(parent.Run, render.HeldByParent(parent)))
 	}
 	return result
 }
@@ -98,7 +98,7 @@ func (s *sending) awaitedText(ctx context.Context, run runs.Found) string {
 	}
 	for i := range status.Steps {
 		step := &status.Steps[i]
-		s.Runs.Iterations(ctx, status, step)
+		s.Runs.AddIterations(ctx, status, step)
 		if loop := step.Loop; loop != nil && loop.Awaiting > 0 && (s.command.Step == "" || s.command.Step == step.Step) {
 			text := fmt.Sprintf("; %s of step %s await an answer", terminal.Count(loop.Awaiting, "iteration"), step.Step)
 			if loop.Awaiting == 1 {
@@ -164,7 +164,7 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 		return Refused, "the run ended in the meantime; " + statusHint(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
 		return Refused, fmt.Sprintf("the run's worker is an older build that does not know this command; upgrade the worker, "+
-			"or end the run with %s cancel %s", terminal.Program(), terminal.ShellWord(run.WorkflowID))
+			"or end the run with %s cancel %s", terminal.ProgramName(), terminal.ShellWord(run.WorkflowID))
 	case errors.As(err, &refused):
 		return Refused, refused.Message()
 	}
@@ -175,7 +175,7 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 }
 
 func statusHint(run runs.Found) string {
-	return fmt.Sprintf("%s status %s shows its status", terminal.Program(), terminal.ShellWord(run.WorkflowID))
+	return fmt.Sprintf("%s status %s shows its status", terminal.ProgramName(), terminal.ShellWord(run.WorkflowID))
 }
 
 // cancelRun requests the cancellation of a run.
@@ -187,7 +187,7 @@ func (s *sending) cancelRun(ctx context.Context, result Result) Result {
 	})
 	was := fmt.Sprintf("%s, started %s", run.Status, terminal.Ago(run.StartedAt, time.Now()))
 	if run.Playbook != "" {
-		was = terminal.Visible(run.Playbook) + ", " + was
+		was = terminal.EscapeInvisible(run.Playbook) + ", " + was
 	}
 	switch {
 	case connect.CancelRequested(err):

@@ -45,8 +45,8 @@ type Command struct {
 	protocol.CommandInput
 }
 
-// Words describes the command without the runs.
-func (c Command) Words() string {
+// DescribeCommand describes the command without the runs.
+func (c Command) DescribeCommand() string {
 	text := c.Name
 	if c.Step != "" {
 		text += ", step " + c.Step
@@ -123,9 +123,9 @@ func (s *Dispatcher) Find(ctx context.Context, ids []string) ([]runs.Found, erro
 	return each, nil
 }
 
-// Send sends a command to runs, ten at a time; a refusal by one does not stop the others. each is called with every
+// SendCommand sends a command to runs, ten at a time; a refusal by one does not stop the others. each is called with every
 // result, never concurrently; the results are returned in the order of the runs.
-func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
+func (s *Dispatcher) SendCommand(ctx context.Context, command Command, to []runs.Found, each func(Result)) []Result {
 	sending := &sending{Dispatcher: s, command: command, workers: map[pollers]runs.Workers{}}
 	results := make([]Result, len(to))
 	var group errgroup.Group
@@ -146,5 +146,5 @@ func (s *Dispatcher) Send(ctx context.Context, command Command, to []runs.Found,
 
 // SendOne sends a command to one run.
 func (s *Dispatcher) SendOne(ctx context.Context, command Command, run runs.Found) Result {
-	return s.Send(ctx, command, []runs.Found{run}, func(Result) {})[0]
+	return s.SendCommand(ctx, command, []runs.Found{run}, func(Result) {})[0]
 }

@@ -60,7 +60,7 @@ func (c Command) resumedText(what string, reply protocol.CommandResult) string {
 	if !reply.Changed {
 		text = what + "was not paused"
 	}
-	if held := render.Paused(reply.Control, time.Now()); held != "" {
+	if held := render.DescribePaused(reply.Control, time.Now()); held != "" {
 		text += "; still " + held
 	}
 	return text

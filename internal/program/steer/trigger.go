@@ -33,9 +33,9 @@ const (
 // TriggerResult is the result of triggering a schedule. The IDs are empty if the run has not begun.
 type TriggerResult struct{ Outcome, WorkflowID, RunID string }
 
-// Trigger makes a schedule start a run now, and waits for the run for a limited time. It first records in the
+// TriggerSchedule makes a schedule start a run now, and waits for the run for a limited time. It first records in the
 // schedule who did that, and why, so that the run has it from its start.
-func (s *Dispatcher) Trigger(
+func (s *Dispatcher) TriggerSchedule(
 	ctx context.Context, found *runs.Schedule, overlap enumspb.ScheduleOverlapPolicy, said interpreter.Said, patience time.Duration,
 ) (TriggerResult, error) {
 	// The IDs of scheduled runs contain the second: if two are due in the same second, the server starts only one.

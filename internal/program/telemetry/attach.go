@@ -16,8 +16,8 @@ import (
 	"reprise/workflows/gate"
 )
 
-// Client returns options for a client that records metrics and propagates traces.
-func (t *Telemetry) Client(options client.Options) client.Options {
+// ClientOptions returns options for a client that records metrics and propagates traces.
+func (t *Telemetry) ClientOptions(options client.Options) client.Options {
 	if t == nil {
 		return options
 	}
@@ -28,16 +28,16 @@ func (t *Telemetry) Client(options client.Options) client.Options {
 	return options
 }
 
-// Activities returns the recorder of a worker's attempts; nil if t is nil.
-func (t *Telemetry) Activities() attempt.Telemetry {
+// AttemptRecorder returns the recorder of a worker's attempts; nil if t is nil.
+func (t *Telemetry) AttemptRecorder() attempt.Telemetry {
 	if t == nil {
 		return nil
 	}
 	return watcher{recorder: t.recorder, t: t}
 }
 
-// Store makes the operations of a payload store counted.
-func (t *Telemetry) Store(store *payload.Store) {
+// CountOperations makes the operations of a payload store counted.
+func (t *Telemetry) CountOperations(store *payload.Store) {
 	if t == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (t *Telemetry) Store(store *payload.Store) {
 	for _, operation := range payload.Operations() {
 		t.recorder.Add(meter.StoreOperations, 0, operation, failed)
 	}
-	store.Watched(func(operation string, bytes int64, took time.Duration, err error) {
+	store.SetWatch(func(operation string, bytes int64, took time.Duration, err error) {
 		result := "ok"
 		if err != nil {
 			result = failed

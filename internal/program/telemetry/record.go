@@ -42,7 +42,7 @@ type recorder struct {
 // newRecorder creates the instruments of all metrics.
 func newRecorder(from metric.Meter) (*recorder, error) {
 	r := &recorder{meter: from, byName: map[string]instrument{}, readings: map[*meter.Metric]*readings{}}
-	for _, m := range meter.Readings() {
+	for _, m := range meter.ReadingMetrics() {
 		r.byName[m.Name], r.readings[m] = instrument{metric: m}, &readings{}
 		if err := r.readings[m].observe(from, m); err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func TestErrorsOfSpansAreMasked(t *testing.T) {
 	known.Add("bearer:s3cr3t-t0ken")
 	watched, err := telemetry.New(t.Context(), telemetry.Options{Secrets: known})
 	require.NoError(t, err)
-	_, end := watched.Activities().Attempt(t.Context(), attemptInput())
+	_, end := watched.AttemptRecorder().Attempt(t.Context(), attemptInput())
 	failure := interpreter.ErrorObject{
 		Kind: "http", Class: "final", Status: 403, Message: "s3cr3t-t0ken was refused " + string(make([]byte, 5000)),
 	}
@@ -98,7 +98,7 @@ func TestMetricsAreSent(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "fetchers")
 	watched, err := telemetry.New(t.Context(), telemetry.Options{Service: "reprise-worker"})
 	require.NoError(t, err)
-	watched.Activities().Add(meter.Pages, 1, "book", "fetch", "http")
+	watched.AttemptRecorder().Add(meter.Pages, 1, "book", "fetch", "http")
 	watched.Close()
 	mu.Lock()
 	defer mu.Unlock()
@@ -115,7 +115,7 @@ func TestTraceHeaders(t *testing.T) {
 		spans := collected(t)
 		watched, err := telemetry.New(t.Context(), telemetry.Options{TraceHeaders: on})
 		require.NoError(t, err)
-		to, headers := watched.Activities(), http.Header{}
+		to, headers := watched.AttemptRecorder(), http.Header{}
 		ctx, end := to.Attempt(t.Context(), attemptInput())
 		to.Propagate(ctx, headers)
 		end(nil, true)
@@ -134,7 +134,7 @@ func TestCollectorThatIsAway(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
 	watched, err := telemetry.New(t.Context(), telemetry.Options{})
 	require.NoError(t, err)
-	_, end := watched.Activities().Attempt(t.Context(), attemptInput())
+	_, end := watched.AttemptRecorder().Attempt(t.Context(), attemptInput())
 	end(nil, true)
 	began := time.Now()
 	watched.Close()

@@ -211,5 +211,5 @@ func (t *Telemetry) maskText(text string) string {
 	if t.secrets == nil {
 		return text
 	}
-	return t.secrets.Text(text)
+	return t.secrets.MaskText(text)
 }

@@ -51,7 +51,7 @@ func scrape(t *testing.T, url string) map[string]*dto.MetricFamily {
 
 // countAll counts everything that there is once.
 func countAll(watched *telemetry.Telemetry, value func(label string) string) {
-	to := watched.Activities()
+	to := watched.AttemptRecorder()
 	for _, m := range meter.AllMetrics() {
 		values := make([]string, len(m.Labels))
 		for i, label := range m.Labels {
@@ -64,8 +64,8 @@ func countAll(watched *telemetry.Telemetry, value func(label string) string) {
 			for i, label := range m.Labels {
 				tags[label] = values[i]
 			}
-			watched.Client(client.Options{}).MetricsHandler.WithTags(tags).Gauge(m.Name).Update(1)
-		case slices.Contains(meter.Readings(), m):
+			watched.ClientOptions(client.Options{}).MetricsHandler.WithTags(tags).Gauge(m.Name).Update(1)
+		case slices.Contains(meter.ReadingMetrics(), m):
 			watched.Gauges().Set(m, 1, values...)
 		case m.Kind == meter.Histogram:
 			to.Observe(m, time.Second, values...)
@@ -82,7 +82,7 @@ func scrapedLabels(t *testing.T) map[string][]string {
 	watched := newTelemetry(t, telemetry.Options{})
 	countAll(watched, func(label string) string { return "a " + label })
 	// As Temporal's SDK does; the tests of internal/test/e2e and of the worker see that it has them.
-	sdk := watched.Client(client.Options{}).MetricsHandler
+	sdk := watched.ClientOptions(client.Options{}).MetricsHandler
 	sdk.WithTags(map[string]string{"worker_type": "ActivityWorker"}).Gauge("temporal_worker_task_slots_available").Update(1)
 	found := map[string][]string{"up": {"instance", "job"}} // which Prometheus itself makes
 	for name, family := range scrape(t, watched.URL()) {
@@ -125,7 +125,7 @@ func TestNamesAreAsDeclared(t *testing.T) {
 func TestCardinality(t *testing.T) {
 	t.Parallel()
 	watched := newTelemetry(t, telemetry.Options{})
-	to := watched.Activities()
+	to := watched.AttemptRecorder()
 	const playbooks, steps = 1000, 20
 	for i := range playbooks {
 		for j := range steps {
@@ -135,7 +135,7 @@ func TestCardinality(t *testing.T) {
 	for i := range 1000 {
 		to.Add(meter.DeadLetters, 1, "book0", "step0", fmt.Sprint("kind", i), strings.Repeat("long", 1000))
 	}
-	handler := watched.Client(client.Options{}).MetricsHandler
+	handler := watched.ClientOptions(client.Options{}).MetricsHandler
 	for i := range 1000 {
 		handler.WithTags(map[string]string{"workflow_type": fmt.Sprint("type", i)}).Counter("temporal_of_test").Inc(1)
 		handler.WithTags(map[string]string{"playbook": fmt.Sprint("late", i), "status": "completed", "task_queue": fmt.Sprint(i)}).
@@ -171,7 +171,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	const maxSeries, playbooks, steps, tools = 10_000, 15, 15, 60
 	watched := newTelemetry(t, telemetry.Options{})
-	to := watched.Activities()
+	to := watched.AttemptRecorder()
 	for i := range playbooks * steps * tools {
 		to.Add(meter.Pages, 1, fmt.Sprint("book", i%playbooks), fmt.Sprint("step", i/playbooks%steps), fmt.Sprint("tool", i/playbooks/steps))
 	}
@@ -189,7 +189,7 @@ func TestWatermarkAge(t *testing.T) {
 	t.Parallel()
 	watched := newTelemetry(t, telemetry.Options{})
 	mark := func(playbook, step string, at time.Time) {
-		watched.Client(client.Options{}).MetricsHandler.WithTags(map[string]string{"playbook": playbook, "step": step, "workflow_type": "any"}).
+		watched.ClientOptions(client.Options{}).MetricsHandler.WithTags(map[string]string{"playbook": playbook, "step": step, "workflow_type": "any"}).
 			Gauge(meter.WatermarkAge.Name).Update(float64(at.UnixMicro()) / 1e6)
 	}
 	ages := func() map[string]float64 {
@@ -225,11 +225,11 @@ func TestNothingUnlessConfigured(t *testing.T) {
 	watched, err := telemetry.New(t.Context(), telemetry.Options{Service: "test"})
 	require.NoError(t, err)
 	require.Nil(t, watched)
-	require.Nil(t, watched.Activities())
+	require.Nil(t, watched.AttemptRecorder())
 	require.Empty(t, watched.Interceptors())
 	require.Empty(t, watched.URL())
-	require.Nil(t, watched.Client(client.Options{}).MetricsHandler)
-	watched.Store(nil)
+	require.Nil(t, watched.ClientOptions(client.Options{}).MetricsHandler)
+	watched.CountOperations(nil)
 	_, end := watched.BeginSpan(t.Context(), "command")
 	end(nil)
 	watched.Close()
@@ -269,11 +269,11 @@ func TestSettings(t *testing.T) {
 func TestPayloadStore(t *testing.T) {
 	t.Parallel()
 	watched := newTelemetry(t, telemetry.Options{})
-	address, err := payload.Directory(t.TempDir())
+	address, err := payload.DirectoryAddress(t.TempDir())
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)
-	watched.Store(store)
+	watched.CountOperations(store)
 	value := &commonpb.Payload{Data: make([]byte, payload.Threshold)}
 	require.NoError(t, store.Write(t.Context(), value))
 	require.NoError(t, store.Write(t.Context(), value), "it is there: nothing is written")

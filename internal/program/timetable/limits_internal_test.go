@@ -14,7 +14,7 @@ import (
 // TestEntriesOfALineAreBounded passes mostEntries: of a line with more, a schedule provides for fewer years.
 func TestEntriesOfALineAreBounded(t *testing.T) {
 	t.Parallel()
-	zone, err := expression.Zone("Europe/Berlin")
+	zone, err := expression.LoadZone("Europe/Berlin")
 	require.NoError(t, err)
 	now := time.Date(2026, time.June, 15, 12, 0, 0, 0, time.UTC)
 	const text = "*/7 * * * 0,5,6"

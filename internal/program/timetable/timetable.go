@@ -56,7 +56,7 @@ func SettledTimes(times *playbook.Schedule) *playbook.Schedule {
 
 // zoneOf returns a time zone from the data of the build, else of the machine, else UTC.
 func zoneOf(name string) *time.Location {
-	if zone, err := expression.Zone(name); err == nil {
+	if zone, err := expression.LoadZone(name); err == nil {
 		return zone
 	}
 	if zone, err := time.LoadLocation(name); err == nil {

@@ -38,7 +38,7 @@ func TestOnServer(t *testing.T) {
 		zones = append(zones, "Asia/Beirut", "America/Havana", "America/Santiago", "Africa/Casablanca", "Antarctica/Troll", "Pacific/Chatham", "Asia/Gaza")
 	}
 	for _, name := range zones {
-		zone, err := expression.Zone(name)
+		zone, err := expression.LoadZone(name)
 		require.NoError(t, err)
 		from, to := 2026, 2028
 		if *everyMove {
@@ -110,7 +110,7 @@ func TestRenew(t *testing.T) {
 	renewed, err := timetable.RenewSchedule(t.Context(), env.Client(), id, later)
 	require.NoError(t, err)
 	require.True(t, renewed)
-	zone, err := expression.Zone("America/New_York")
+	zone, err := expression.LoadZone("America/New_York")
 	require.NoError(t, err)
 	spring := cron.Transitions(zone, later.AddDate(7, 0, 0), later.AddDate(8, 0, 0))
 	require.NotEmpty(t, spring)

@@ -10,9 +10,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Words describes the times of a schedule for people: "daily at 03:00, Europe/Berlin". Complicated cron lines are
+// DescribeSchedule describes the times of a schedule for people: "daily at 03:00, Europe/Berlin". Complicated cron lines are
 // returned unchanged.
-func Words(times *playbook.Schedule) string {
+func DescribeSchedule(times *playbook.Schedule) string {
 	var all []string
 	for _, line := range times.Cron {
 		all = append(all, lineWords(line))

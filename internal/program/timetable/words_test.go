@@ -17,9 +17,9 @@ func TestWords(t *testing.T) {
 		"15 * * * *": "hourly at :15", "*/5 * * * *": "every 5 minutes", "0 */6 * * *": "every 6 hours at :00", "0 4 1 * *": "monthly on day 1 at 04:00",
 		"0 3 * 1-6 *": "0 3 * 1-6 *", "0,30 3 * * *": "0,30 3 * * *", "0 3 1 * 5": "0 3 1 * 5",
 	} {
-		require.Equal(t, want+", Europe/Berlin", timetable.Words(&playbook.Schedule{Cron: []string{line}, Zone: "Europe/Berlin"}), line)
+		require.Equal(t, want+", Europe/Berlin", timetable.DescribeSchedule(&playbook.Schedule{Cron: []string{line}, Zone: "Europe/Berlin"}), line)
 	}
-	require.Equal(t, "every 15m", timetable.Words(&playbook.Schedule{Every: 15 * time.Minute, Zone: "UTC"}))
-	require.Equal(t, "daily at 03:00; daily at 15:00, UTC", timetable.Words(&playbook.Schedule{Cron: []string{"0 3 * * *", "0 15 * * *"}, Zone: "UTC"}))
-	require.Equal(t, "never", timetable.Words(&playbook.Schedule{}))
+	require.Equal(t, "every 15m", timetable.DescribeSchedule(&playbook.Schedule{Every: 15 * time.Minute, Zone: "UTC"}))
+	require.Equal(t, "daily at 03:00; daily at 15:00, UTC", timetable.DescribeSchedule(&playbook.Schedule{Cron: []string{"0 3 * * *", "0 15 * * *"}, Zone: "UTC"}))
+	require.Equal(t, "never", timetable.DescribeSchedule(&playbook.Schedule{}))
 }

@@ -76,8 +76,8 @@ type seeing struct {
 func (s seeing) RoundTrip(request *http.Request) (*http.Response, error) {
 	known := tool.SecretsOf(request.Context())
 	one := &exchange{
-		known: known, method: request.Method, url: known.Text(tool.ShownURL(request.URL, tool.MaxShownURL)),
-		headers: shownHeaders(request.Header, known), body: shownBody(known.Text(bodyOf(request))),
+		known: known, method: request.Method, url: known.MaskText(tool.ShownURL(request.URL, tool.MaxShownURL)),
+		headers: shownHeaders(request.Header, known), body: shownBody(known.MaskText(bodyOf(request))),
 	}
 	s.of.mu.Lock()
 	s.of.all = append(s.of.all, one)
@@ -122,7 +122,7 @@ func bodyOf(request *http.Request) string {
 func shownHeaders(headers http.Header, known *tool.Secrets) map[string]string {
 	shown := map[string]string{}
 	for name, values := range headers {
-		text := known.Text(strings.Join(values, ", "))
+		text := known.MaskText(strings.Join(values, ", "))
 		if credential.HeaderMayHoldSecret(name) {
 			text = secrets.Stars
 		}

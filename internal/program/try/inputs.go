@@ -39,7 +39,7 @@ func findStep(book *playbook.Playbook, name string) (*playbook.Step, error) {
 
 // checkStep refuses steps whose attempts are not made by a tool alone, or whose responses must not be shown.
 func checkStep(book *playbook.Playbook, step *playbook.Step) error {
-	tool, _ := book.Resolve(step.Action).ToolName()
+	tool, _ := book.ResolveAction(step.Action).ToolName()
 	traits := playbook.TraitsOf(tool)
 	switch {
 	case step.Secret:
@@ -80,7 +80,7 @@ func missingReference(book *playbook.Playbook, step *playbook.Step, with map[str
 		what = "the result of step " + name
 	case name == "vars":
 		what = "vars, which steps set"
-	case name == "args" && book.Resolve(step.Action).Args == nil:
+	case name == "args" && book.ResolveAction(step.Action).Args == nil:
 		what = "args, which the route to the step gives"
 	case book.Step(name) == nil:
 		return nil
@@ -145,7 +145,7 @@ func (t *trial) snapshotOf(task call.Task) (call.Snapshot, error) {
 	var elements []any
 	collection, err := loop.Collection.Render(scope, expression.NewBudget(expression.DecisionLimits, time.Now()))
 	if err == nil {
-		elements, err = interpreter.Elements(collection)
+		elements, err = interpreter.LoopElements(collection)
 	}
 	switch {
 	case t.Element == nil && err != nil:

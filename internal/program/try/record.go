@@ -22,7 +22,7 @@ func (t *trial) recordAnswer(place string, outcome interpreter.Outcome, seen *ex
 	}
 	entry := entryOf(outcome, seen)
 	entry.Element = t.report.Element
-	t.Recording.Add(place, entry)
+	t.Recording.AddEntry(place, entry)
 }
 
 // entryOf returns the response as an entry of a recording. For HTTP it is the response as it arrived, before it was
@@ -59,7 +59,7 @@ func recordedEntry(seen *exchange) recording.Entry {
 		entry.Body = &body
 		return entry
 	}
-	text := seen.known.Text(string(content))
+	text := seen.known.MaskText(string(content))
 	entry.BodyText = &text
 	return entry
 }

@@ -36,7 +36,7 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 		t.call.SinkDone(result, time.Now().UTC())
 		return err
 	}
-	reshaped, err := attempt.Reshape(ctx, in)
+	reshaped, err := attempt.ReshapeRows(ctx, in)
 	if err != nil {
 		failed := unwrittenResult("sink " + in.Place + ": " + err.Error())
 		shown.Error = t.maskedText(failureOf(failed))
@@ -45,7 +45,7 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 		return nil
 	}
 	in = in.WithRows(reshaped)
-	if rows, isList := t.maskedValue(in.Rows()).([]any); isList && len(in.Params) == 0 {
+	if rows, isList := t.maskedValue(in.SinkRows()).([]any); isList && len(in.Params) == 0 {
 		shown.Rows, shown.Columns = rows, columnsOf(rows)
 	}
 	for _, param := range in.Params {
@@ -88,7 +88,7 @@ func (t *trial) writeSink(ctx context.Context, sink *call.Call) (interpreter.Cal
 		switch command := sink.Next(time.Now().UTC()); command.Kind {
 		case call.DoAttempt:
 			t.exchanges.forgetExchanges()
-			outcome, err := t.catalogue.Attempts.Try(ctx, command.Input)
+			outcome, err := t.catalogue.Attempts.TryOnce(ctx, command.Input)
 			if err != nil {
 				return interpreter.CallResult{}, err
 			}
@@ -130,5 +130,5 @@ func (t *trial) sinkTarget(in interpreter.ToolInput) string {
 	case text(playbook.FieldStatement) != "":
 		target = text(playbook.FieldStatement)
 	}
-	return source.Cut(t.maskedText(target), shownTarget)
+	return source.CutText(t.maskedText(target), shownTarget)
 }

@@ -38,8 +38,8 @@ func (p Printer) printVerbatim(margin, text string) {
 	}
 }
 
-// Attempt prints one attempt.
-func (p Printer) Attempt(attempt Attempt) {
+// PrintAttempt prints one attempt.
+func (p Printer) PrintAttempt(attempt Attempt) {
 	p.printLine("", "attempt %d, page %d", attempt.Number, attempt.Page)
 	p.printRequest(attempt.Request)
 	if attempt.Answer != nil {
@@ -196,22 +196,22 @@ func (p Printer) printPolicy(policy Policy) {
 	}
 	p.printLine("  ", "policy %d %s", policy.Number, strings.TrimSpace("("+verdict+")"))
 	for _, condition := range policy.Conditions {
-		p.Condition("    ", condition)
+		p.PrintCondition("    ", condition)
 	}
 }
 
-// Condition prints the result of a condition, with the values of its parts.
-func (p Printer) Condition(margin string, condition Condition) {
+// PrintCondition prints the result of a condition, with the values of its parts.
+func (p Printer) PrintCondition(margin string, condition Condition) {
 	if condition.Error != "" {
 		p.printLine(margin, "%s: %s", condition.Word, condition.Error)
 	} else {
 		p.printLine(margin, "%s: %s is %t", condition.Word, condition.Text, condition.Holds)
 	}
-	p.Parts(margin+"  ", condition.Parts)
+	p.PrintParts(margin+"  ", condition.Parts)
 }
 
-// Parts prints the values of the parts of an expression.
-func (p Printer) Parts(margin string, parts []Part) {
+// PrintParts prints the values of the parts of an expression.
+func (p Printer) PrintParts(margin string, parts []Part) {
 	for _, part := range parts {
 		if part.Error != "" {
 			p.printLine(margin, "%s: %s", part.Text, part.Error)
@@ -232,8 +232,8 @@ func (p Printer) printNext(next NextThing) {
 	}
 }
 
-// Header prints what is tried.
-func (p Printer) Header(report *Report) {
+// PrintHeader prints what is tried.
+func (p Printer) PrintHeader(report *Report) {
 	what := fmt.Sprintf("%s: tool %s", report.Step, report.Tool)
 	if report.Element != nil {
 		encoded, _ := expression.Encode(report.Element.Data) // of canonical values
@@ -246,8 +246,8 @@ func (p Printer) Header(report *Report) {
 	_, _ = io.WriteString(p.W, "\n")
 }
 
-// Report prints the end of a try, after its attempts.
-func (p Printer) Report(report *Report) {
+// PrintReport prints the end of a try, after its attempts.
+func (p Printer) PrintReport(report *Report) {
 	switch {
 	case report.Stopped != "":
 		p.printLine("", "stopped: %s", report.Stopped)

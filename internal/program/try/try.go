@@ -25,9 +25,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Run tries a step. The error is a *RefusedError if nothing was sent, or that of ctx; failures of requests are in the
+// TryStep tries a step. The error is a *RefusedError if nothing was sent, or that of ctx; failures of requests are in the
 // report.
-func Run(ctx context.Context, options Options) (*Report, error) {
+func TryStep(ctx context.Context, options Options) (*Report, error) {
 	options.Pages = cmp.Or(options.Pages, DefaultPages)
 	options.MaxWait = cmp.Or(options.MaxWait, DefaultMaxWait)
 	if options.Sleep == nil {
@@ -66,7 +66,7 @@ func (t *trial) prepareCall() (err error) {
 		return err
 	}
 	t.report.Step = t.step.Name
-	t.report.Tool, _ = t.Book.Resolve(t.step.Action).ToolName()
+	t.report.Tool, _ = t.Book.ResolveAction(t.step.Action).ToolName()
 	if err := t.checkInputs(); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (t *trial) prepareCall() (err error) {
 	}
 	id := "reprise-try/" + uuid.NewString()
 	task := call.Task{
-		Step: t.step.Name, Visit: 1, Name: t.Book.File.Name, Source: t.Book.Source(), Data: data, Args: expression.Of(args),
+		Step: t.step.Name, Visit: 1, Name: t.Book.File.Name, Source: t.Book.SourceText(), Data: data, Args: expression.Of(args),
 		Run:    interpreter.RunInfo{WorkflowID: id, RunID: id, StartedAt: time.Now().UTC(), Playbook: t.Book.Name, Partition: t.Partition},
 		Limits: interpreter.NewRunLimits(t.Resources.Limits),
 	}
@@ -92,7 +92,7 @@ func (t *trial) prepareCall() (err error) {
 		t.Resources.HTTP.Transport = refuses{&t.exchanges}
 	}
 	t.catalogue = activities.NewCatalogue(t.Resources)
-	t.call = task.Call(t.Book, t.step, snapshot, rand.Float64)
+	t.call = task.BuildCall(t.Book, t.step, snapshot, rand.Float64)
 	t.call.Explain(func(asked call.Evaluation) { t.asked = append(t.asked, asked) })
 	return nil
 }
@@ -169,7 +169,7 @@ func (t *trial) makeAttempt(ctx context.Context, in interpreter.ToolInput) error
 	if !t.AllowWrites {
 		ctx = tool.ReadOnly(ctx)
 	}
-	outcome, err := t.catalogue.Attempts.Try(ctx, in)
+	outcome, err := t.catalogue.Attempts.TryOnce(ctx, in)
 	took := time.Since(began)
 	if err != nil {
 		return err
@@ -212,14 +212,14 @@ func (t *trial) writeReason(in interpreter.ToolInput) string {
 	switch {
 	case traits.Requests:
 		current := t.call.View().Request
-		method := strings.ToUpper(strings.TrimSpace(current.Method(false)))
+		method := strings.ToUpper(strings.TrimSpace(current.HTTPMethod(false)))
 		if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, method) {
 			return fmt.Sprintf("a request with %s may change something", method)
 		}
 	case traits.Moves:
 		return "a transfer writes rows to a table"
 	case traits.Dialect != "":
-		node := t.Book.Resolve(t.step.Action).Field(playbook.FieldStatement)
+		node := t.Book.ResolveAction(t.step.Action).Field(playbook.FieldStatement)
 		if node.Statement() == nil || !slices.Contains(readingVerbs, node.Statement().Verb()) {
 			return "the statement may change something"
 		}

@@ -105,7 +105,7 @@ workflow:
 func load(t *testing.T, text string) *playbook.Playbook {
 	t.Helper()
 	file := source.NewFile("book.yaml", []byte(text))
-	book, found := check.Validate(file, activities.Default(), check.Options{})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{})
 	require.Empty(t, found.Errors(), file.FormatAll(found))
 	return book
 }
@@ -116,7 +116,7 @@ func tried(t *testing.T, text, url string, change func(*try.Options)) (*try.Repo
 	var waits []time.Duration
 	book := load(t, text)
 	options := try.Options{
-		Book: book, Workload: expression.Merge(book.Workload, map[string]any{"api": url}).(map[string]any),
+		Book: book, Workload: expression.MergeMaps(book.Workload, map[string]any{"api": url}).(map[string]any),
 		Resources: activities.Resources{Directory: t.TempDir(), AllowPython: true, Secrets: &secrets.Masker{}},
 		Sleep: func(_ context.Context, wait time.Duration) error {
 			waits = append(waits, wait)
@@ -126,7 +126,7 @@ func tried(t *testing.T, text, url string, change func(*try.Options)) (*try.Repo
 	if change != nil {
 		change(&options)
 	}
-	report, err := try.Run(t.Context(), options)
+	report, err := try.TryStep(t.Context(), options)
 	return report, waits, err
 }
 
@@ -140,14 +140,14 @@ func text(t *testing.T, report *try.Report, url string) string {
 	t.Helper()
 	var out bytes.Buffer
 	printer := try.Printer{W: &out, Width: 80, Limit: 5}
-	printer.Header(report)
+	printer.PrintHeader(report)
 	for _, attempt := range report.Attempts {
 		if attempt.Answer != nil {
 			attempt.Answer.Seconds = 0.012
 		}
-		printer.Attempt(attempt)
+		printer.PrintAttempt(attempt)
 	}
-	printer.Report(report)
+	printer.PrintReport(report)
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 80, line)
 	}
@@ -395,15 +395,15 @@ func TestRecording(t *testing.T) {
 	record = &recording.Recording{}
 	_, _, err = tried(t, usersBook, server.URL, func(o *try.Options) { o.Recording, o.Pages = record, 1 })
 	require.NoError(t, err)
-	require.Len(t, record.Entries("fetch"), 4)
-	require.Equal(t, recording.ErrorConnection, record.Entries("fetch")[0].Error)
+	require.Len(t, record.StepEntries("fetch"), 4)
+	require.Equal(t, recording.ErrorConnection, record.StepEntries("fetch")[0].Error)
 
 	python := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: a}\nworkflow:\n  - step: a\n    tool: python\n    code: |\n      def main():\n        return [{'n': 1}]\n"
 	record = &recording.Recording{}
 	report, _, err := tried(t, python, "", func(o *try.Options) { o.Recording = record })
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"n": 1}}, report.Result.Data)
-	require.Equal(t, []any{map[string]any{"n": 1}}, record.Entries("a")[0].Result.Data)
+	require.Equal(t, []any{map[string]any{"n": 1}}, record.StepEntries("a")[0].Result.Data)
 }
 
 // TestRateLimit: attempts wait for their turn.
@@ -446,19 +446,19 @@ func TestRefused(t *testing.T) {
 		file := source.NewFile("book.yaml", []byte(head+steps))
 		book, found := playbook.Decode(file)
 		require.Empty(t, found.Errors(), steps)
-		_, err := try.Run(t.Context(), try.Options{Book: book})
+		_, err := try.TryStep(t.Context(), try.Options{Book: book})
 		require.True(t, try.IsRefused(err), steps)
 		require.ErrorContains(t, err, message)
 	}
 	book := load(t, usersBook)
 	for name, message := range map[string]string{"fetsh": `did you mean "fetch"?`, "zzzzzz": "its steps are fetch"} {
-		_, err := try.Run(t.Context(), try.Options{Book: book, Step: name})
+		_, err := try.TryStep(t.Context(), try.Options{Book: book, Step: name})
 		require.ErrorContains(t, err, message)
 	}
-	_, err := try.Run(t.Context(), try.Options{Book: book, With: map[string]any{"nobody": 1}})
+	_, err := try.TryStep(t.Context(), try.Options{Book: book, With: map[string]any{"nobody": 1}})
 	require.ErrorContains(t, err, "no step of that name")
 	var element any = 1
-	_, err = try.Run(t.Context(), try.Options{Book: book, Element: &element})
+	_, err = try.TryStep(t.Context(), try.Options{Book: book, Element: &element})
 	require.ErrorContains(t, err, "has none")
 }
 
@@ -468,7 +468,7 @@ func TestCancelled(t *testing.T) {
 	server := newAPI(t, answer{status: 503})
 	ctx, cancel := context.WithCancel(t.Context())
 	book := load(t, usersBook)
-	_, err := try.Run(ctx, try.Options{
+	_, err := try.TryStep(ctx, try.Options{
 		Book: book, Workload: map[string]any{"api": server.URL},
 		Each: func(try.Attempt) { cancel() },
 	})

@@ -27,7 +27,7 @@ const shownText = 2000
 const shownPart = 120
 
 // maskedText masks secrets in a text.
-func (t *trial) maskedText(text string) string { return t.Resources.Secrets.Text(text) }
+func (t *trial) maskedText(text string) string { return t.Resources.Secrets.MaskText(text) }
 
 // maskedValue masks secrets in a value.
 func (t *trial) maskedValue(value any) any { return recording.MaskedValue(value, t.Resources.Secrets) }
@@ -40,7 +40,7 @@ func shortJSON(value any, most int) string {
 	if err != nil {
 		return err.Error()
 	}
-	return source.Cut(string(encoded), most)
+	return source.CutText(string(encoded), most)
 }
 
 // shownURL returns a URL without credentials.
@@ -56,11 +56,11 @@ func (t *trial) shownURL(address string) string {
 func (t *trial) requestOf(in interpreter.ToolInput, sent *exchange) Request {
 	switch {
 	case sent != nil:
-		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.Cut(sent.body, shownText)}
+		return Request{Method: sent.method, URL: sent.url, Headers: sent.headers, Body: source.CutText(sent.body, shownText)}
 	case playbook.TraitsOf(in.Tool).Requests:
 		current := t.call.View().Request
 		_, address, _ := strings.Cut(current.String(), " ")
-		return Request{Method: current.Method(false), URL: t.shownURL(address)}
+		return Request{Method: current.HTTPMethod(false), URL: t.shownURL(address)}
 	}
 	fields := map[string]any{}
 	for _, name := range playbook.SortedKeys(in.Fields) {
@@ -117,16 +117,16 @@ func withoutBraces(raw string) string {
 }
 
 func (t *trial) partsOf(parts []expression.Part) []Part {
-	shown := Parts(parts)
+	shown := PartsOf(parts)
 	for i := range shown {
 		shown[i].Value, shown[i].Error = t.maskedText(shown[i].Value), t.maskedText(shown[i].Error)
 	}
 	return shown
 }
 
-// Parts returns the parts of an expression with their values as JSON. Parts whose names suggest secrets have no
+// PartsOf returns the parts of an expression with their values as JSON. Parts whose names suggest secrets have no
 // values.
-func Parts(parts []expression.Part) []Part {
+func PartsOf(parts []expression.Part) []Part {
 	shown := make([]Part, len(parts))
 	for i, part := range parts {
 		shown[i].Text = part.Text

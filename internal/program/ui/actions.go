@@ -97,7 +97,7 @@ type order struct {
 func readOrder(form url.Values, by string) (order, error) {
 	o := order{
 		Command: steer.Command{Name: form.Get("command"), CommandInput: protocol.CommandInput{
-			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.Cut(by, protocol.MaxSaid),
+			Step: form.Get("step"), Reason: strings.TrimSpace(form.Get("reason")), By: source.CutText(by, protocol.MaxSaid),
 		}},
 		Index: strings.TrimSpace(form.Get("index")), Concurrency: strings.TrimSpace(form.Get("max_concurrency")), Rate: strings.TrimSpace(form.Get("rate_limit")),
 	}

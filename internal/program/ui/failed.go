@@ -208,7 +208,7 @@ func (s *Server) failedOf(ctx context.Context, list []runs.Found, again map[stri
 				return nil
 			}
 			for _, step := range status.Visits("") {
-				s.Runs.Iterations(ctx, status, step)
+				s.Runs.AddIterations(ctx, status, step)
 			}
 			if all[i].open, err = s.openSets.openOf(ctx, s.Runs, run, again[run.WorkflowID]); err == nil {
 				all[i].status = status
@@ -251,8 +251,8 @@ func (v *failedView) addRun(of failedOf, again []runs.Found, canAgain bool) {
 // matchesText reports whether the error or the element of an iteration contains a text.
 func matchesText(iteration runs.Iteration, text string) bool {
 	text = strings.ToLower(text)
-	return strings.Contains(strings.ToLower(iteration.Error.Message), text) || strings.Contains(strings.ToLower(render.Element(render.Masked(iteration.Element.Data))), text) ||
-		strings.Contains(strings.ToLower(render.Body(iteration.Error).Text()), text)
+	return strings.Contains(strings.ToLower(iteration.Error.Message), text) || strings.Contains(strings.ToLower(render.FormatElement(render.MaskSecrets(iteration.Element.Data))), text) ||
+		strings.Contains(strings.ToLower(render.ResponseBody(iteration.Error).Text()), text)
 }
 
 // groupOf returns the group for the cause of an iteration.
@@ -263,7 +263,7 @@ func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
 			return &v.Groups[i]
 		}
 	}
-	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.Body(iteration.Error), ID: fmt.Sprintf("body-%d", len(v.Groups))}
+	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.ResponseBody(iteration.Error), ID: fmt.Sprintf("body-%d", len(v.Groups))}
 	if message := terminal.Shorten(iteration.Error.Message, comparedText); message != text {
 		group.Like = message
 	}

@@ -44,10 +44,10 @@ var functions = template.FuncMap{
 	"script":   func() template.JS { return template.JS(script) },  //nolint:gosec // ours
 	"utc":      func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"rfc":      func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-	"word":     interpreter.Status.Word,
+	"word":     interpreter.Status.DisplayWord,
 	"run":      runPath,
 	"step":     stepPath,
-	"readable": serve.Readable,
+	"readable": serve.ReadableText,
 	"cut":      func(most int, text string) string { return terminal.Shorten(text, most) },
 	"count":    terminal.Count,
 	"middle":   func(most int, text string) string { return terminal.ShortenMiddle(terminal.OneLine(text), most) },

@@ -27,7 +27,7 @@ import (
 // shownCards bounds the awaiting attempts of one run on the page.
 const shownCards = 20
 
-// headingLength bounds a question in a heading, in characters, as serve.Title does.
+// headingLength bounds a question in a heading, in characters, as serve.QuestionTitle does.
 const headingLength = 120
 
 // inboxView has the attempts that await answers.
@@ -121,7 +121,7 @@ func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf 
 	for i, run := range list {
 		group.Go(func() error {
 			all[i].run = run.WorkflowID
-			all[i].awaited, all[i].left, all[i].err = s.Runs.Awaiting(ctx, run.WorkflowID, "", nil)
+			all[i].awaited, all[i].left, all[i].err = s.Runs.AwaitingAttempts(ctx, run.WorkflowID, "", nil)
 			return nil
 		})
 	}
@@ -131,9 +131,9 @@ func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf 
 
 // newCard returns the card of an attempt, with typed values and errors.
 func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.Values, faults map[string]string) (card, error) {
-	to := awaited.To()
+	to := awaited.AttemptAddress()
 	shown := card{
-		Run: run, Name: render.Attempt(to), Since: agoText(awaited.Since, now), Progress: render.Progress(&awaited.AwaitedDetails),
+		Run: run, Name: render.AttemptName(to), Since: agoText(awaited.Since, now), Progress: render.DescribeProgress(&awaited.AwaitedDetails),
 		Address: map[string]string{"step": to.Step, "visit": strconv.Itoa(to.Visit), "attempt": strconv.Itoa(to.Attempt)}, Fault: faults["option"],
 	}
 	if to.Index != nil {
@@ -146,12 +146,12 @@ func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.V
 		shown.Command = render.AnswerCommand(run, awaited.Step, awaited.Index, &awaited.AwaitedDetails)
 		return shown, nil
 	}
-	shown.Deadline = serve.Deadline(awaited.Approval, awaited.Until, now)
+	shown.Deadline = serve.DescribeDeadline(awaited.Approval, awaited.Until, now)
 	var err error
-	shown.Title, shown.Message, err = serve.Question(awaited.Approval)
+	shown.Title, shown.Message, err = serve.RenderQuestion(awaited.Approval)
 	shown.Form, shown.Options = serve.FormOf(awaited.Approval, typed, faults), awaited.Approval.Options
 	if shown.Title == "" {
-		shown.Question = serve.Title(awaited.Approval)
+		shown.Question = serve.QuestionTitle(awaited.Approval)
 		if strings.TrimSpace(awaited.Approval.Message) == shown.Question && len(shown.Question) <= headingLength {
 			shown.Message = "" // the heading has all of it
 		}
@@ -196,9 +196,9 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 		s.confirmAnswer(w, r, v, run, awaited)
 		return nil
 	}
-	given.AnswerTo, given.ID = awaited.To(), uuid.NewString()
-	said := flash{Text: fmt.Sprintf("%s of %s: %s, by %s.", render.Attempt(given.AnswerTo), run, given.Option, given.By)}
-	_, err = s.Runs.Answer(r.Context(), awaited.WorkflowID, given)
+	given.AnswerTo, given.ID = awaited.AttemptAddress(), uuid.NewString()
+	said := flash{Text: fmt.Sprintf("%s of %s: %s, by %s.", render.AttemptName(given.AnswerTo), run, given.Option, given.By)}
+	_, err = s.Runs.SendAnswer(r.Context(), awaited.WorkflowID, given)
 	var refused *interpreter.AnswerError
 	switch {
 	case errors.As(err, &refused):
@@ -221,7 +221,7 @@ func (s *Server) confirmAnswer(w http.ResponseWriter, r *http.Request, v *visit,
 		Run, Name, Question, Option, Comment, Back string
 		Typed                                      map[string]string
 	}{
-		Run: run, Name: render.Attempt(awaited.To()), Question: serve.Title(awaited.Approval), Option: r.PostForm.Get("option"),
+		Run: run, Name: render.AttemptName(awaited.AttemptAddress()), Question: serve.QuestionTitle(awaited.Approval), Option: r.PostForm.Get("option"),
 		Comment: r.PostForm.Get("comment"), Back: "/inbox?run=" + url.QueryEscape(run), Typed: map[string]string{},
 	}
 	for name, values := range r.PostForm {
@@ -244,7 +244,7 @@ func (s *Server) awaitedAttempt(r *http.Request, run string) (runs.AwaitedAttemp
 		}
 		index = &n
 	}
-	all, _, err := s.Runs.Awaiting(r.Context(), run, form.Get("step"), index)
+	all, _, err := s.Runs.AwaitingAttempts(r.Context(), run, form.Get("step"), index)
 	if errors.Is(err, answers.ErrNoAnswer) {
 		return runs.AwaitedAttempt{}, &pageError{http.StatusServiceUnavailable, "No worker responds. Nothing was sent; try again when one is back."}
 	}

@@ -116,14 +116,14 @@ type countFunc func(ctx context.Context, since time.Time) (runs.EndedCounts, err
 // briefly: if the server takes longer, it returns cached counts that are not too old, or none, and the next page has
 // the new ones.
 func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now time.Time) (counts shownCounts, asked bool, err error) {
-	known, found := c.last(since)
+	known, found := c.lastCounts(since)
 	if found && now.Sub(known.at) < countsLast {
 		return shownCounts{EndedCounts: known.EndedCounts}, false, nil
 	}
 	counting, asked := c.recountLater(ctx, count, since, now)
 	select {
 	case <-counting.done:
-		known, found = c.last(since)
+		known, found = c.lastCounts(since)
 		if counting.err != nil {
 			return counts, asked, counting.err
 		}
@@ -136,8 +136,8 @@ func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now 
 	return shownCounts{EndedCounts: known.EndedCounts}, asked, nil
 }
 
-// last returns the cached counts.
-func (c *endedCounts) last(since time.Time) (endedCount, bool) {
+// lastCounts returns the cached counts.
+func (c *endedCounts) lastCounts(since time.Time) (endedCount, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, found := c.known[since]

@@ -90,12 +90,12 @@ func TestLateAnswers(t *testing.T) {
 	known := newGlanceCache()
 	now := time.Unix(1000, 0)
 	status := &runs.Status{}
-	known.keep("run", status, now)
-	require.Same(t, status, known.recent("run", now.Add(glanceLasts-1)))
-	require.Nil(t, known.recent("run", now.Add(glanceLasts)))
-	require.Nil(t, known.recent("other", now))
+	known.storeStatus("run", status, now)
+	require.Same(t, status, known.recentStatus("run", now.Add(glanceLasts-1)))
+	require.Nil(t, known.recentStatus("run", now.Add(glanceLasts)))
+	require.Nil(t, known.recentStatus("other", now))
 	for i := range mostGlances {
-		known.keep(strconv.Itoa(i), status, now)
+		known.storeStatus(strconv.Itoa(i), status, now)
 	}
-	require.Nil(t, known.recent("run", now), "the oldest ones are forgotten")
+	require.Nil(t, known.recentStatus("run", now), "the oldest ones are forgotten")
 }

@@ -95,7 +95,7 @@ func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, person
 
 // newCalendar lays out partitions.
 func newCalendar(matrix *backfill.Matrix) *calendar {
-	view := &calendar{Tally: matrix.Tally(), Width: cellStep * matrix.Columns(), Missing: len(matrix.Select(backfill.OnlyMissing))}
+	view := &calendar{Tally: matrix.Tally(), Width: cellStep * matrix.Columns(), Missing: len(matrix.SelectKeys(backfill.OnlyMissing))}
 	lines := matrix.Lines()
 	view.Left = max(0, len(lines)-calendarLines)
 	for _, line := range lines[view.Left:] {

@@ -77,8 +77,8 @@ type bookRow struct {
 	partitioned                      bool   // backfills run it
 }
 
-// describe adds what a playbook says about itself; book is nil if it cannot be read.
-func (r *bookRow) describe(book *playbook.Playbook) {
+// addDescription adds what a playbook says about itself; book is nil if it cannot be read.
+func (r *bookRow) addDescription(book *playbook.Playbook) {
 	if book == nil {
 		return
 	}
@@ -158,7 +158,7 @@ func (s *Server) playbooksPage(w http.ResponseWriter, r *http.Request, v *visit)
 			row.Verdict, row.Invalid = "cannot be read", true
 		} else {
 			row.Verdict, row.Invalid = book.verdict(), book.Invalid
-			row.describe(book.Playbook)
+			row.addDescription(book.Playbook)
 		}
 		shown.Rows = append(shown.Rows, row)
 	}
@@ -238,7 +238,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 
 // inputsOf returns the inputs for the values of a workload. Values of keys whose names suggest secrets are not shown.
 func inputsOf(book *playbook.Playbook, typed url.Values) []input {
-	hidden, _ := render.Masked(book.Workload).(map[string]any)
+	hidden, _ := render.MaskSecrets(book.Workload).(map[string]any)
 	var all []input
 	for i, key := range playbook.SortedKeys(book.Workload) {
 		value := book.Workload[key]
@@ -289,7 +289,7 @@ func readInputs(book *playbook.Playbook, typed url.Values) (map[string]any, erro
 			}
 			continue
 		case string:
-			hidden, _ := render.Masked(map[string]any{key: was}).(map[string]any)
+			hidden, _ := render.MaskSecrets(map[string]any{key: was}).(map[string]any)
 			if secret := hidden[key] != was; text != was && (!secret || text != "") {
 				workload[key] = text
 			}

@@ -151,7 +151,7 @@ func newBars(list []runs.Found, now time.Time) *barsView {
 			bar.Written = heightOf(float64(n), float64(largest))
 		}
 		bar.RowsY = 2*barHigh - bar.Written
-		parts := []string{run.StartedAt.UTC().Format("2006-01-02 15:04 UTC"), run.Status.Word(), terminal.Duration(took(run))}
+		parts := []string{run.StartedAt.UTC().Format("2006-01-02 15:04 UTC"), run.Status.DisplayWord(), terminal.Duration(took(run))}
 		if run.Rows != nil {
 			parts = append(parts, render.RowsText(*run.Rows))
 		}

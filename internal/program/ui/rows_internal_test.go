@@ -50,7 +50,7 @@ func TestBarsOfRuns(t *testing.T) {
 	require.True(t, bars.HasRows)
 	newest, oldest := bars.Bars[shownBars-1], bars.Bars[0]
 	require.Less(t, newest.Time, oldest.Time)
-	require.Equal(t, "2026-01-02 00:00 UTC, "+interpreter.Completed.Word()+", 1m00s, 9 read", newest.Title)
+	require.Equal(t, "2026-01-02 00:00 UTC, "+interpreter.Completed.DisplayWord()+", 1m00s, 9 read", newest.Title)
 	for _, bar := range bars.Bars {
 		require.GreaterOrEqual(t, bar.TimeY, 0)
 		require.LessOrEqual(t, bar.RowsY+bar.Written, 2*barHigh)

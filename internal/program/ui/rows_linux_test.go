@@ -61,7 +61,7 @@ func (w *world) dailyBook(t *testing.T) (name, text string) {
 
 // backfills starts a run for the partitions of a playbook that are missing.
 func (w *world) backfills(ctx context.Context, text string) (string, error) {
-	book, err := interpreter.Load("days.yaml", text)
+	book, err := interpreter.LoadPlaybook("days.yaml", text)
 	if err != nil {
 		return "", err
 	}
@@ -69,12 +69,12 @@ func (w *world) backfills(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	keys := matrix.Select(backfill.OnlyMissing)
-	claim := matrix.Claim(keys)
+	keys := matrix.SelectKeys(backfill.OnlyMissing)
+	claim := matrix.BackfillClaim(keys)
 	return w.startPlan(start.Plan{
 		WorkflowID: "backfill-" + w.queue, Playbook: backfill.Name(book), Input: protocol.Input{
-			Name: backfill.FileName("days.yaml"), Source: string(backfill.Source(book, "days.yaml", 4)), Claim: &claim,
-			Workload: expression.Of(backfill.Workload(keys, nil)), Files: map[string]string{"days.yaml": text},
+			Name: backfill.FileName("days.yaml"), Source: string(backfill.PlaybookSource(book, "days.yaml", 4)), Claim: &claim,
+			Workload: expression.Of(backfill.BackfillWorkload(keys, nil)), Files: map[string]string{"days.yaml": text},
 		},
 	}), nil
 }

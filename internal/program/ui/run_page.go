@@ -123,7 +123,7 @@ func (s *Server) findRun(r *http.Request) (runs.Found, error) {
 func (s *Server) readStatus(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
 	status, err := s.patientReader(run, now, 0).Status(ctx, run, now)
 	if err == nil && !run.Ended() {
-		s.silences.noteAnswer(run.TaskQueue, now, !status.Silent())
+		s.silences.noteAnswer(run.TaskQueue, now, !status.IsSilent())
 	}
 	return status, err
 }
@@ -188,7 +188,7 @@ func (s *Server) readResult(ctx context.Context, found runs.Found) *protocol.Res
 	if !found.Ended() {
 		return nil
 	}
-	result, err := ending.Of(ctx, s.Client.GetWorkflow(ctx, found.WorkflowID, found.LastRunID()))
+	result, err := ending.WaitForResult(ctx, s.Client.GetWorkflow(ctx, found.WorkflowID, found.LastRunID()))
 	if err != nil {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 	}
 	v.Warnings = status.FurtherWarnings
 	v.StepsLeft = len(status.Steps) - len(v.Steps)
-	v.Commands = render.Help(status)
+	v.Commands = render.HelpCommands(status)
 	if v.NoWorker && len(v.Commands) > 0 {
 		v.StartWorker, v.Commands = v.Commands[0], v.Commands[1:]
 	}
@@ -236,12 +236,12 @@ func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 
 func awaitedText(id, step string, index *int, awaits *interpreter.AwaitedDetails, now time.Time) awaitedRow {
 	to := interpreter.AnswerTo{Step: step, Index: index}
-	question := render.Progress(awaits)
+	question := render.DescribeProgress(awaits)
 	if awaits.Approval != nil {
-		question = serve.Title(awaits.Approval)
+		question = serve.QuestionTitle(awaits.Approval)
 	}
 	return awaitedRow{
-		Name: render.Attempt(to), Text: render.Awaited(awaits, now), Question: question,
+		Name: render.AttemptName(to), Text: render.DescribeAwaited(awaits, now), Question: question,
 		Command: render.AnswerCommand(id, step, index, awaits), Answer: "/inbox?" + url.Values{"run": {id}}.Encode(),
 	}
 }
@@ -284,7 +284,7 @@ func verdictText(status *runs.Status, now time.Time) string {
 	if status.Status == interpreter.Running {
 		return "Running for " + since + what + "."
 	}
-	word := status.Status.Word()
+	word := status.Status.DisplayWord()
 	if needsPerson(status) {
 		word = "waiting for a person"
 	}
@@ -396,7 +396,7 @@ func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, 
 	}
 	last := min(len(lines), first+shownLines)
 	for i := first; i < last; i++ {
-		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.Visible(cutLine(lines[i])), Failed: i+1 == failed || i+1 == marked})
+		v.Lines = append(v.Lines, sourceLine{Number: i + 1, Text: terminal.EscapeInvisible(cutLine(lines[i])), Failed: i+1 == failed || i+1 == marked})
 	}
 	v.LinesLeft = len(lines) - len(v.Lines)
 }

@@ -204,7 +204,7 @@ func (v *runsView) chooseWords() {
 		words = append(words, fmt.Sprintf("matching %q", v.Search))
 	}
 	if v.Status != "" {
-		words = append(words, interpreter.Status(v.Status).Word())
+		words = append(words, interpreter.Status(v.Status).DisplayWord())
 	}
 	if v.Person {
 		words = append(words, "need a person")
@@ -266,7 +266,7 @@ func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.T
 		})
 	}
 	open = open[:min(len(open), max(0, calls))]
-	s.glances(ctx, open, now, calls)
+	s.addGlances(ctx, open, now, calls)
 	_ = group.Wait()
 	spreadSilence(rows, open)
 	return rows
@@ -347,8 +347,8 @@ func (r *runRow) mayLoop() bool {
 	return r.Status == interpreter.Running || r.Status == interpreter.RetryPending
 }
 
-// glances adds what runs are doing, within a limit of calls to the server, for runs whose workers respond in time.
-func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, calls int) {
+// addGlances adds what runs are doing, within a limit of calls to the server, for runs whose workers respond in time.
+func (s *Server) addGlances(ctx context.Context, open []*runRow, now time.Time, calls int) {
 	answers := make([]chan *runs.Status, len(open))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), glanceTime)
 	var group sync.WaitGroup
@@ -366,11 +366,11 @@ func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, cal
 	for i, row := range open {
 		select {
 		case status := <-answers[i]:
-			row.show(status, now)
+			row.showStatus(status, now)
 		case <-late.Done():
 			select {
 			case status := <-answers[i]:
-				row.show(status, now)
+				row.showStatus(status, now)
 			default:
 				s.showLast(row, now)
 			}
@@ -381,10 +381,10 @@ func (s *Server) glances(ctx context.Context, open []*runRow, now time.Time, cal
 // showLast shows what a run without a response did recently, or that its workers have not responded about other runs
 // either.
 func (s *Server) showLast(row *runRow, now time.Time) {
-	if last := s.glanced.recent(row.Run.LastRunID(), now); last != nil {
-		row.show(last, now)
+	if last := s.glanced.recentStatus(row.Run.LastRunID(), now); last != nil {
+		row.showStatus(last, now)
 	} else if s.silences.hasSilence(row.Run.TaskQueue, now) {
-		row.show(nil, now)
+		row.showStatus(nil, now)
 	} else if row.Status == interpreter.Running && now.Sub(row.Run.StartedAt) > startTime {
 		row.Now = "no worker has answered yet"
 	}
@@ -396,16 +396,16 @@ func (s *Server) addGlance(ctx context.Context, run runs.Found, now time.Time, c
 	reader.Patience = glanceTime
 	status, err := reader.Glance(ctx, run, now, calls)
 	if err != nil {
-		s.silences.renew(run.TaskQueue, now)
+		s.silences.recordSilence(run.TaskQueue, now)
 		return nil
 	}
 	s.silences.noteAnswer(run.TaskQueue, now, true)
-	s.glanced.keep(run.LastRunID(), status, now)
+	s.glanced.storeStatus(run.LastRunID(), status, now)
 	return status
 }
 
-// show adds what a run is doing; nil says that no worker responds.
-func (r *runRow) show(status *runs.Status, now time.Time) {
+// showStatus adds what a run is doing; nil says that no worker responds.
+func (r *runRow) showStatus(status *runs.Status, now time.Time) {
 	if status == nil {
 		r.Now, r.NoWorker = "", true
 		return

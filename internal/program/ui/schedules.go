@@ -110,7 +110,7 @@ func (s *Server) scheduledRuns(ctx context.Context, schedules []*runs.Schedule, 
 func newScheduleRow(one *runs.Schedule, last []runRow, person Person) scheduleRow {
 	const shownTimes = 3
 	times := timetable.Read(one.Described.Schedule)
-	row := scheduleRow{ID: one.ID, Playbook: one.Playbook, Times: timetable.Words(times), Last: last}
+	row := scheduleRow{ID: one.ID, Playbook: one.Playbook, Times: timetable.DescribeSchedule(times), Last: last}
 	if state := one.Described.Schedule.State; state != nil {
 		row.Paused, row.Note = state.Paused, state.Note
 	}
@@ -156,8 +156,8 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 		return err
 	}
 	handle := s.Client.ScheduleClient().GetHandle(r.Context(), found.ID)
-	by := source.Cut(v.person.Name, 200)
-	note := source.Cut(r.PostForm.Get("reason"), 300)
+	by := source.CutText(v.person.Name, 200)
+	note := source.CutText(r.PostForm.Get("reason"), 300)
 	text := ""
 	switch r.PostForm.Get("command") {
 	case "pause":
@@ -191,7 +191,7 @@ const triggerTime = 5 * time.Second
 
 // triggerSchedule makes a schedule start a run now.
 func (s *Server) triggerSchedule(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
-	result, err := s.newSender().Trigger(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
+	result, err := s.newSender().TriggerSchedule(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
 	if err != nil {
 		return err
 	}

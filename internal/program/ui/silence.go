@@ -61,8 +61,8 @@ func (s *silences) noteAnswer(queue string, now time.Time, answered bool) {
 	}
 }
 
-// renew records that the workers of a queue did not respond within the full time.
-func (s *silences) renew(queue string, now time.Time) {
+// recordSilence records that the workers of a queue did not respond within the full time.
+func (s *silences) recordSilence(queue string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since == nil {
@@ -98,13 +98,13 @@ func newGlanceCache() glanceCache {
 	return glanceCache{known}
 }
 
-// keep caches the response to a page that was loaded at a time.
-func (c glanceCache) keep(runID string, status *runs.Status, at time.Time) {
+// storeStatus caches the response to a page that was loaded at a time.
+func (c glanceCache) storeStatus(runID string, status *runs.Status, at time.Time) {
 	c.known.Add(runID, lastGlance{status, at})
 }
 
-// recent returns the last response of a run; nil if it is too old or there is none.
-func (c glanceCache) recent(runID string, now time.Time) *runs.Status {
+// recentStatus returns the last response of a run; nil if it is too old or there is none.
+func (c glanceCache) recentStatus(runID string, now time.Time) *runs.Status {
 	last, found := c.known.Get(runID)
 	if !found || now.Sub(last.at) >= glanceLasts {
 		return nil

@@ -76,7 +76,7 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 			continue
 		}
 		shown.HasLoop = true
-		s.Runs.Iterations(r.Context(), status, visit)
+		s.Runs.AddIterations(r.Context(), status, visit)
 		shown.Left += visit.Left
 		all = append(all, shown.filterIterations(visit, status)...)
 	}
@@ -122,7 +122,7 @@ func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []ite
 		if iteration.Error != nil && iteration.Status.Ended() {
 			row.Error = terminal.Shorten(iteration.Error.Message, 300)
 			row.Now = terminal.Count(iteration.Attempt, "attempt")
-			row.Element = render.Element(render.Masked(iteration.Element.Data))
+			row.Element = render.FormatElement(render.MaskSecrets(iteration.Element.Data))
 		}
 		rows = append(rows, row)
 	}

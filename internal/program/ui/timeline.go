@@ -152,8 +152,8 @@ func (t *timeline) rowOf(of *lane, event runs.Event) *lane {
 	return found
 }
 
-// See adds a span.
-func (t *timeline) See(span stats.Span) {
+// addSpan adds a span.
+func (t *timeline) addSpan(span stats.Span) {
 	event := span.Event
 	of := t.laneOf(event.Step, event.Visit)
 	if of == nil {
@@ -284,12 +284,12 @@ func (t *timeline) fewIterations() bool {
 // readTimeline reads the events of a run.
 func (s *Server) readTimeline(ctx context.Context, t *timeline, found runs.Found, filter runs.EventFilter) error {
 	read, began := 0, time.Now()
-	spans := stats.NewSpans(t.See)
+	spans := stats.NewSpans(t.addSpan)
 	_, err := s.Runs.Events(ctx, found, filter, func(event runs.Event) error {
 		if read++; read > mostTimelineEvents || time.Since(began) > longestTimeline {
 			return errEnough
 		}
-		spans.Add(event)
+		spans.AddEvent(event)
 		return nil
 	})
 	switch {
@@ -376,7 +376,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) er
 			shown.More = true
 			return errEnough
 		}
-		row := eventRow{At: event.At, Name: event.Event, Text: render.Event(event), Child: event.Child, IsFailed: event.Error != nil}
+		row := eventRow{At: event.At, Name: event.Event, Text: render.DescribeEvent(event), Child: event.Child, IsFailed: event.Error != nil}
 		if id := eventID(event); event.Kind().Of == runs.OfAttempt && !ids[id] {
 			row.ID, ids[id] = id, true
 		}

@@ -281,5 +281,5 @@ func (s *Server) writePage(w http.ResponseWriter, v *visit, status int, name str
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(terminal.Visible(page.String())))
+	_, _ = w.Write([]byte(terminal.EscapeInvisible(page.String())))
 }

@@ -169,14 +169,14 @@ func newWorld(t *testing.T) *world {
 			Has:   func(name string) bool { return name == "asks" || name == "broken" || w.books[name] != "" },
 			Read: func(name string) (ui.Book, error) {
 				if text := w.books[name]; text != "" {
-					book, err := interpreter.Load("days.yaml", text)
+					book, err := interpreter.LoadPlaybook("days.yaml", text)
 					return ui.Book{Playbook: book}, err
 				}
 				if name == "broken" {
 					book, _ := playbook.Decode(source.NewFile("broken.yaml", []byte(broken)))
 					return ui.Book{Playbook: book, Problems: []string{"broken.yaml:1:1: " + hostile}, Errors: 1, Invalid: true}, nil
 				}
-				book, err := interpreter.Load("asks.yaml", inputs)
+				book, err := interpreter.LoadPlaybook("asks.yaml", inputs)
 				return ui.Book{Playbook: book}, err
 			},
 			Start: func(_ context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
@@ -211,7 +211,7 @@ func holder(token string) (ui.Person, bool) {
 // start starts a run.
 func (w *world) start(id, source string, workload map[string]any) string {
 	w.t.Helper()
-	book, err := interpreter.Load("book.yaml", source)
+	book, err := interpreter.LoadPlaybook("book.yaml", source)
 	require.NoError(w.t, err)
 	return w.startPlan(start.Plan{
 		WorkflowID: id, Playbook: book.Name, Labels: book.Labels, Summary: book.Name, Expect: book.Expect,
@@ -224,7 +224,7 @@ func (w *world) startPlan(plan start.Plan) string {
 	w.t.Helper()
 	known, err := connect.EnsureAttributes(w.t.Context(), w.env.Client(), w.env.Namespace, protocol.SearchAttributes())
 	require.NoError(w.t, err)
-	_, err = start.Run(w.t.Context(), start.Destination{Client: w.env.Client(), TaskQueue: w.queue}, plan, known)
+	_, err = start.StartRun(w.t.Context(), start.Destination{Client: w.env.Client(), TaskQueue: w.queue}, plan, known)
 	require.NoError(w.t, err)
 	return plan.WorkflowID
 }

@@ -96,7 +96,7 @@ func (f *fleet) start(queue, playbook string, workload map[string]any) client.Wo
 	f.runs++
 	given := map[string]any{"api": f.api.URL}
 	maps.Copy(given, workload)
-	run, err := start.Run(f.t.Context(), start.Destination{Client: f.env.Client(), TaskQueue: queue}, start.Plan{
+	run, err := start.StartRun(f.t.Context(), start.Destination{Client: f.env.Client(), TaskQueue: queue}, start.Plan{
 		WorkflowID: fmt.Sprint("run-", f.runs), Playbook: "load",
 		Input: protocol.Input{Name: "load.yaml", Source: playbook, Workload: expression.Of(given)},
 	}, f.known)
@@ -109,7 +109,7 @@ func (f *fleet) ends(status interpreter.Status, playbook string, workload map[st
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
-	result, err := ending.Of(ctx, f.start(f.queue, playbook, workload))
+	result, err := ending.WaitForResult(ctx, f.start(f.queue, playbook, workload))
 	require.NoError(f.t, err)
 	require.Equal(f.t, status, result.Status, "%+v", result.Error)
 }
@@ -256,7 +256,7 @@ func TestReadingsAlert(t *testing.T) {
 func TestStoreAlert(t *testing.T) {
 	t.Parallel()
 	l, dir := newTimeline(t), filepath.Join(t.TempDir(), "payloads")
-	address, err := payload.Directory(dir)
+	address, err := payload.DirectoryAddress(dir)
 	require.NoError(t, err)
 	store, err := payload.Open(t.Context(), address)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func (b *bench) measurePairs(ctx context.Context, other string, c one) ([]pair, 
 		}
 		var p pair
 		for _, next := range order {
-			f, err := b.run(ctx, next)
+			f, err := b.runCase(ctx, next)
 			if err != nil {
 				return nil, err
 			}

@@ -23,9 +23,9 @@ import (
 // TestCases: every playbook that is measured is one that may run.
 func TestCases(t *testing.T) {
 	t.Parallel()
-	catalogue := activities.Default()
+	catalogue := activities.DefaultCatalogue()
 	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
-		require.NoError(t, catalogue.Register(tool))
+		require.NoError(t, catalogue.RegisterTool(tool))
 	}
 	groups, err := options{sizes: "1, 1000,10000", sequential: 300, small: 100, pages: 30}.caseGroups("http://127.0.0.1:1", "http://127.0.0.1:2")
 	require.NoError(t, err)

@@ -92,7 +92,7 @@ func (b *bench) printIncremental(ctx context.Context, o options, stdout io.Write
 	for _, mode := range []string{"insert", "upsert"} {
 		failed = append(failed, l.compareLoads(ctx, stdout, o.rounds, loadCases(mode, o.loaded)))
 	}
-	return errors.Join(append(failed, l.long(ctx, stdout, o.long))...)
+	return errors.Join(append(failed, l.measureLongLoads(ctx, stdout, o.long))...)
 }
 
 // loadCases returns the loads of a mode to compare. The last is measured against the first, for the price of
@@ -118,7 +118,7 @@ func (l *loads) compareLoads(ctx context.Context, stdout io.Writer, rounds int, 
 	}
 	for range rounds {
 		for _, i := range order {
-			f, err := l.run(ctx, cases[i])
+			f, err := l.runLoad(ctx, cases[i])
 			if err != nil {
 				return err
 			}
@@ -188,8 +188,8 @@ func loadRow(c load, rounds []loadFigures, speed, slower []float64) table.Row {
 	}
 }
 
-// long measures what long loads need, prints a table, and returns an error if one needs too much.
-func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
+// measureLongLoads measures what long loads need, prints a table, and returns an error if one needs too much.
+func (l *loads) measureLongLoads(ctx context.Context, stdout io.Writer, pages int) error {
 	t := newTable(fmt.Sprintf("incremental: %d pages of 100 rows into PostgreSQL, with state", pages), 2,
 		"", "time", "per second", "events", "longest history", "largest history", "largest payload",
 		"worker CPU ms each", "PostgreSQL CPU ms each", "peak MB")
@@ -200,7 +200,7 @@ func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
 		{name: "upsert, one cursor", mode: "upsert", same: true},
 	} {
 		c.pages, c.state = pages, true
-		f, err := l.run(ctx, c)
+		f, err := l.runLoad(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -221,8 +221,8 @@ func (l *loads) long(ctx context.Context, stdout io.Writer, pages int) error {
 	return errors.Join(missed...)
 }
 
-// run executes a load with a new table and a new state.
-func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
+// runLoad executes a load with a new table and a new state.
+func (l *loads) runLoad(ctx context.Context, c load) (f loadFigures, err error) {
 	l.count++
 	name := fmt.Sprintf("rows_%d", l.count)
 	if _, err := l.db.Exec(ctx, "CREATE TABLE "+name+" (id bigint PRIMARY KEY, at timestamptz, name text, score float8)"); err != nil {
@@ -252,7 +252,7 @@ func (l *loads) run(ctx context.Context, c load) (f loadFigures, err error) {
 	if err != nil {
 		return f, err
 	}
-	if f.figures, err = l.bench.run(ctx, job); err != nil {
+	if f.figures, err = l.bench.runCase(ctx, job); err != nil {
 		return f, err
 	}
 	if f.payload, err = l.largestPayload(ctx, fmt.Sprintf("run-bench-%d-%d", os.Getpid(), l.bench.count)); err != nil {
@@ -274,7 +274,7 @@ func (l *loads) largestPayload(ctx context.Context, id string) (largest int64, e
 		return 0, err
 	}
 	for _, run := range runs {
-		events, err := l.events(ctx, run)
+		events, err := l.readEvents(ctx, run)
 		if err != nil {
 			return 0, err
 		}

@@ -130,7 +130,7 @@ func measureAll(ctx context.Context, o options, stdout io.Writer) error {
 		return b.compareBuilds(ctx, o.other, groups, stdout)
 	}
 	for _, group := range groups {
-		if err := b.group(ctx, group, o.passes, stdout); err != nil {
+		if err := b.runGroup(ctx, group, o.passes, stdout); err != nil {
 			return err
 		}
 	}
@@ -139,18 +139,18 @@ func measureAll(ctx context.Context, o options, stdout io.Writer) error {
 			return err
 		}
 	}
-	return b.large(ctx, o, growing, stdout)
+	return b.printLongRuns(ctx, o, growing, stdout)
 }
 
-// large prints the groups of long runs.
-func (b *bench) large(ctx context.Context, o options, growing []one, stdout io.Writer) error {
+// printLongRuns prints the groups of long runs.
+func (b *bench) printLongRuns(ctx context.Context, o options, growing []one, stdout io.Writer) error {
 	if o.wantsGroup(incremental) {
 		if err := b.printIncremental(ctx, o, stdout); err != nil {
 			return err
 		}
 	}
 	if o.wantsGroup(scale) {
-		return b.scale(ctx, growing, stdout)
+		return b.measureGrowth(ctx, growing, stdout)
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (b *bench) runPasses(ctx context.Context, cases []one, passes int) ([][]fig
 			if pass%2 == 1 {
 				at = len(cases) - 1 - i
 			}
-			f, err := b.run(ctx, cases[at])
+			f, err := b.runCase(ctx, cases[at])
 			if err != nil {
 				return nil, err
 			}
@@ -309,8 +309,8 @@ func newTable(title string, from int, header ...any) table.Writer {
 	return t
 }
 
-// group runs the cases of a group and prints them as a table.
-func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Writer) error {
+// runGroup runs the cases of a group and prints them as a table.
+func (b *bench) runGroup(ctx context.Context, cases []one, passes int, stdout io.Writer) error {
 	all, err := b.runPasses(ctx, cases, passes)
 	if err != nil {
 		return err
@@ -336,7 +336,7 @@ func (b *bench) group(ctx context.Context, cases []one, passes int, stdout io.Wr
 
 // printPoliteness prints how well a loop keeps to the rate limit of an API.
 func (b *bench) printPoliteness(ctx context.Context, o options, api *demoapi.Server, url string, stdout io.Writer) error {
-	f, err := b.run(ctx, one{group: politeness, name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
+	f, err := b.runCase(ctx, one{group: politeness, name: "batch 50", n: o.polite, source: politeBook(url, o.polite, o.rate)})
 	if err != nil {
 		return err
 	}

@@ -80,8 +80,8 @@ type bench struct {
 	count   int
 }
 
-// run runs a case on a new worker. The worker is warmed up with a playbook of one element.
-func (b *bench) run(ctx context.Context, c one) (figures, error) {
+// runCase runs a case on a new worker. The worker is warmed up with a playbook of one element.
+func (b *bench) runCase(ctx context.Context, c one) (figures, error) {
 	b.count++
 	queue := fmt.Sprintf("bench-%d-%d", os.Getpid(), b.count)
 	worker, err := spawnWorker(c.worker, b.address, queue, b.store)
@@ -209,7 +209,7 @@ func (b *bench) runPlaybook(ctx context.Context, options client.StartWorkflowOpt
 	if err != nil {
 		return 0, err
 	}
-	result, err := ending.Of(ctx, run)
+	result, err := ending.WaitForResult(ctx, run)
 	if err != nil {
 		return 0, err
 	}

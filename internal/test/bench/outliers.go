@@ -120,7 +120,7 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	}
 	var found []gap
 	for _, execution := range all {
-		events, err := b.events(ctx, execution)
+		events, err := b.readEvents(ctx, execution)
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +129,8 @@ func (b *bench) gapsOf(ctx context.Context, f figures) ([]gap, error) {
 	return found, nil
 }
 
-// events returns all events of a history.
-func (b *bench) events(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) ([]*historypb.HistoryEvent, error) {
+// readEvents returns all events of a history.
+func (b *bench) readEvents(ctx context.Context, execution *workflowpb.WorkflowExecutionInfo) ([]*historypb.HistoryEvent, error) {
 	id, runID := execution.GetExecution().GetWorkflowId(), execution.GetExecution().GetRunId()
 	pages := b.client.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var events []*historypb.HistoryEvent

@@ -31,16 +31,16 @@ func (o options) growingLoops() ([]one, error) {
 	return cases, nil
 }
 
-// scale measures how the cost of loops grows with their length, prints a table, and returns an error if something
+// measureGrowth measures how the cost of loops grows with their length, prints a table, and returns an error if something
 // grows that must not.
-func (b *bench) scale(ctx context.Context, cases []one, stdout io.Writer) error {
+func (b *bench) measureGrowth(ctx context.Context, cases []one, stdout io.Writer) error {
 	t := newTable("scale: window 100, results: stats, a tool that answers at once", 1,
 		"iterations", "time", "per second", "ms each", "to "+cases[0].name,
 		"longest history", "largest history", "events each", "worker CPU ms each", "server CPU ms each", "peak MB")
 	var shortest figures
 	var missed []error
 	for i, c := range cases {
-		f, err := b.run(ctx, c)
+		f, err := b.runCase(ctx, c)
 		if err != nil {
 			return err
 		}

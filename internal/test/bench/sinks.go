@@ -59,10 +59,12 @@ func newForgetful(c *activities.Catalogue) forgetful {
 	return f
 }
 
-func (forgetful) Notes(interpreter.ToolInput) bool { return true }
+func (forgetful) RecordsWrite(interpreter.ToolInput) bool { return true }
 
-func (forgetful) Recall(context.Context, interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
+func (forgetful) RecallNotes(context.Context, interpreter.ToolInput) ([]interpreter.LedgerEntry, error) {
 	return nil, nil
 }
 
-func (forgetful) Forget(context.Context, interpreter.ToolInput, []string, bool) error { return nil }
+func (forgetful) ForgetNotes(context.Context, interpreter.ToolInput, []string, bool) error {
+	return nil
+}

@@ -54,7 +54,7 @@ func handActivity(ctx context.Context, in handInput) (int, error) {
 
 // dialServer connects to the server, with the payload store that all processes share.
 func dialServer(ctx context.Context, address, dir string, watched *telemetry.Telemetry) (client.Client, *payload.Store, error) {
-	location, err := payload.Directory(dir)
+	location, err := payload.DirectoryAddress(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,9 +62,9 @@ func dialServer(ctx context.Context, address, dir string, watched *telemetry.Tel
 	if err != nil {
 		return nil, nil, err
 	}
-	watched.Store(store)
+	watched.CountOperations(store)
 	options := host.ClientOptions(store, client.Options{HostPort: address, Namespace: connect.DefaultNamespace}, nil)
-	c, err := connect.Dial(ctx, watched.Client(options), nil)
+	c, err := connect.Dial(ctx, watched.ClientOptions(options), nil)
 	return c, store, err
 }
 
@@ -81,13 +81,13 @@ func runWorker(ctx context.Context, address, queue, dir string) error {
 		return fmt.Errorf("connect to %s: %w", address, err)
 	}
 	defer c.Close()
-	payloads, err := host.Payloads(store, os.LookupEnv)
+	payloads, err := host.PayloadLimits(store, os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir, Telemetry: watched.Activities()})
+	catalogue := activities.NewCatalogue(activities.Resources{Payloads: payloads, Directory: dir, Telemetry: watched.AttemptRecorder()})
 	for _, tool := range []tool.Tool{nap{}, newForgetful(catalogue), newHistoric(catalogue)} {
-		if err := catalogue.Register(tool); err != nil {
+		if err := catalogue.RegisterTool(tool); err != nil {
 			return err
 		}
 	}

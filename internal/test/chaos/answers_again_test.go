@@ -35,7 +35,7 @@ func (r *answersRound) again() {
 	r.sleep(0, 2000)
 	r.blowKill()
 	r.await("the reprocess ends", r.ended)
-	result, err := ending.Of(r.t.Context(), r.run)
+	result, err := ending.WaitForResult(r.t.Context(), r.run)
 	require.NoError(r.t, err)
 	require.Equal(r.t, interpreter.Completed, result.Status, "%+v", result.Error)
 	require.Empty(r.t, r.letters(origin))

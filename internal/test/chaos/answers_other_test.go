@@ -397,7 +397,7 @@ func (o *otherSystem) sayDirectly(p plan, s saying, token string) (became, how s
 	default:
 		given.Done = int64(s.n)
 	}
-	taken, err := o.reader.Answer(o.ctx, address.Workflow, given)
+	taken, err := o.reader.SendAnswer(o.ctx, address.Workflow, given)
 	var refused *interpreter.AnswerError
 	switch {
 	case err == nil && taken.Attempt != s.attempt:

@@ -289,7 +289,7 @@ func (r *answersRound) blowPause() {
 func (r *answersRound) outcome() time.Duration {
 	r.t.Helper()
 	r.await("the run ends", r.ended)
-	result, err := ending.Of(r.t.Context(), r.run)
+	result, err := ending.WaitForResult(r.t.Context(), r.run)
 	require.NoError(r.t, err)
 	r.other.wait(r.t)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())

@@ -264,7 +264,7 @@ func (r *belowRound) play() time.Duration {
 			r.strikeBelow()
 		}
 		r.await("the reprocess ends", r.ended)
-		_, err := ending.Of(r.t.Context(), r.run)
+		_, err := ending.WaitForResult(r.t.Context(), r.run)
 		require.NoError(r.t, err)
 	}
 	r.checkUnion()
@@ -336,10 +336,10 @@ func (r *stage) startAgain(origin client.WorkflowRun, letters []deadletter.Lette
 	chain, err := r.reader().Chain(r.t.Context(), origin.GetID(), "")
 	require.NoError(r.t, err)
 	input := chain.Origin.Input.WithoutParent()
-	values, err := expression.Canonical(expression.Merge(input.Workload.Data, changed))
+	values, err := expression.Canonical(expression.MergeMaps(input.Workload.Data, changed))
 	require.NoError(r.t, err)
 	input.Workload = expression.Of(values)
-	book, err := interpreter.Load(input.Name, input.Source)
+	book, err := interpreter.LoadPlaybook(input.Name, input.Source)
 	require.NoError(r.t, err)
 	input.Reprocess, err = r.reader().PlanReprocess(r.t.Context(), chain, letters, book)
 	require.NoError(r.t, err)

@@ -31,7 +31,7 @@ const (
 func (r *round) outcome() time.Duration {
 	r.t.Helper()
 	r.await("the run ends", r.ended)
-	result, err := ending.Of(r.t.Context(), r.run)
+	result, err := ending.WaitForResult(r.t.Context(), r.run)
 	require.NoError(r.t, err)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	r.checkAggregate(result)

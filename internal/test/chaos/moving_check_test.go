@@ -26,7 +26,7 @@ import (
 func (r *movingRound) outcome() time.Duration {
 	r.t.Helper()
 	r.await("the run ends", r.ended)
-	result, err := ending.Of(r.t.Context(), r.run)
+	result, err := ending.WaitForResult(r.t.Context(), r.run)
 	require.NoError(r.t, err)
 	histories := testenv.Histories(r.t, r.env.Client(), r.run.GetID(), r.run.GetRunID())
 	outcomes := r.outcomes(result)
@@ -34,7 +34,7 @@ func (r *movingRound) outcome() time.Duration {
 	var problems []string
 	for i, e := range r.movement.elements {
 		a := &account{name: fmt.Sprintf("%s (element %d)", e.name, i), requests: r.movement.paging, outcome: outcomes[i]}
-		a.answers = r.api.Moving("", e.name)
+		a.answers = r.api.MovingAnswers("", e.name)
 		for _, s := range r.movement.sinks {
 			a.sinks = append(a.sinks, sinks[s][e.name])
 		}

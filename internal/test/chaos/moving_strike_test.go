@@ -95,7 +95,7 @@ func killBehindPage(r *movingRound, first bool) bool {
 	pass := r.between(0, max(r.movement.usualReads()-elements, elements)/(1+r.kills)-1)
 	first = first && pass < elements // every element goes on once in any case
 	passed := make(chan struct{}, pass)
-	hold := r.api.Hold(func(request *http.Request) bool {
+	hold := r.api.HoldRequests(func(request *http.Request) bool {
 		if !isFurtherPage(request) {
 			return false
 		}
@@ -128,7 +128,7 @@ func killTwice(r *movingRound, first bool) bool {
 	}
 	pass := r.between(0, 3)
 	passed := make(chan struct{}, pass)
-	hold := r.api.Hold(func(request *http.Request) bool {
+	hold := r.api.HoldRequests(func(request *http.Request) bool {
 		if !isFurtherPage(request) {
 			return false
 		}
@@ -206,7 +206,7 @@ func (r *movingRound) killAtTable(first bool, table string) bool {
 
 func (r *movingRound) killAtWrite(first bool) bool {
 	r.t.Helper()
-	hold := r.api.Hold
+	hold := r.api.HoldRequests
 	if r.chance(2) {
 		hold = r.api.HoldAnswer
 	}

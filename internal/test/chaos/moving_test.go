@@ -387,7 +387,7 @@ func (r *movingRound) surplus() int {
 	n := 0
 	for _, e := range r.movement.elements {
 		asked := map[[2]int]bool{}
-		for _, answer := range r.api.Moving("", e.name) {
+		for _, answer := range r.api.MovingAnswers("", e.name) {
 			place := [2]int{answer.After, answer.Offset}
 			if answer.Status == http.StatusOK && asked[place] {
 				n++

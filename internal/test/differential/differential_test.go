@@ -226,7 +226,7 @@ func newRound(t *testing.T, seed uint64) *round {
 // read are the rows of a table as a step gets them, by way of a history.
 func (r *round) read(db tooltest.SQL, table string) []any {
 	r.Helper()
-	result, err := db.Call(r.T, db.Input(r.T, "SELECT * FROM "+table+" ORDER BY c0", nil))
+	result, err := db.MakeAttempt(r.T, db.StatementInput(r.T, "SELECT * FROM "+table+" ORDER BY c0", nil))
 	require.NoError(r, err)
 	return r.travelled(result)
 }
@@ -253,7 +253,7 @@ func (r *round) load(db tooltest.SQL, table, mode string, rows []any) {
 	size := []int{1, 13, 100, 1000}[r.random.IntN(4)]
 	id := fmt.Sprintf("%020d", r.loads)
 	write := func(n int, do interpreter.StagingStep, rows any) {
-		in := db.Rows(fields, rows)
+		in := db.TableInput(fields, rows)
 		in.OperationKey = fmt.Sprintf("load %d write %d %s", r.loads, n, do)
 		in.Fingerprint = in.OperationKey
 		if mode == "replace" {
@@ -265,7 +265,7 @@ func (r *round) load(db tooltest.SQL, table, mode string, rows []any) {
 			r.reshape(&in)
 		}
 		for range 1 + r.random.IntN(2) {
-			_, err := db.Call(r.T, in)
+			_, err := db.MakeAttempt(r.T, in)
 			require.NoError(r, err, "%s into %s", mode, db.Name)
 		}
 	}
@@ -282,7 +282,7 @@ func (r *round) load(db tooltest.SQL, table, mode string, rows []any) {
 // reshape has the rows of a write come with other names for some columns, and the write give them theirs back.
 func (r *round) reshape(in *interpreter.ToolInput) {
 	in.Shape, in.Place = &interpreter.RowWork{}, "sink"
-	rows := lists.Map(in.Rows(), func(row any) any { return maps.Clone(row.(map[string]any)) })
+	rows := lists.Map(in.SinkRows(), func(row any) any { return maps.Clone(row.(map[string]any)) })
 	for i := range r.table.columns {
 		column := fmt.Sprintf("c%d", i)
 		if r.random.IntN(3) > 0 {

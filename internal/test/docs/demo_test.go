@@ -52,11 +52,11 @@ func tryExample(t *testing.T, example *docs.Example, base string) (tried int) {
 	t.Helper()
 	place := example.File + ":" + strconv.Itoa(example.Line)
 	file := source.NewFile(place, []byte(strings.ReplaceAll(example.Playbook(), "http://127.0.0.1:8088", base)))
-	book, found := check.Validate(file, activities.Default(), check.Options{Workload: docs.ExampleWorkload()})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Workload: docs.ExampleWorkload()})
 	if book == nil || len(found.Errors()) > 0 {
 		return 0 // another test says so
 	}
-	workload := expression.MapOf(expression.Merge(any(docs.ExampleWorkload()), any(book.Workload)))
+	workload := expression.MapOf(expression.MergeMaps(any(docs.ExampleWorkload()), any(book.Workload)))
 	if api, isText := book.Workload["api"].(string); !isText || !strings.HasPrefix(api, base) {
 		workload["api"] = base
 	}
@@ -64,10 +64,10 @@ func tryExample(t *testing.T, example *docs.Example, base string) (tried int) {
 		if step.Action == nil {
 			continue
 		}
-		if name, _ := book.Resolve(step.Action).ToolName(); name != "http" {
+		if name, _ := book.ResolveAction(step.Action).ToolName(); name != "http" {
 			continue
 		}
-		report, err := try.Run(t.Context(), try.Options{
+		report, err := try.TryStep(t.Context(), try.Options{
 			Book: book, Step: step.Name, Workload: workload, Pages: 100,
 			Resources: activities.Resources{Directory: t.TempDir(), Connections: anyDatabase{}},
 			Sleep:     func(context.Context, time.Duration) error { return nil },

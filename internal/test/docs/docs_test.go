@@ -43,9 +43,9 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(root, "docs")
 	if *update {
-		require.NoError(t, docs.WritePages(dir, activities.Default()))
+		require.NoError(t, docs.WritePages(dir, activities.DefaultCatalogue()))
 	}
-	pages, err := docs.GeneratedPages(dir, activities.Default())
+	pages, err := docs.GeneratedPages(dir, activities.DefaultCatalogue())
 	require.NoError(t, err)
 	for name, want := range pages {
 		wanted, lines := strings.Split(want, "\n"), strings.Split(read(t, filepath.Join("docs", name)), "\n")
@@ -86,7 +86,7 @@ func TestExamplesAreValid(t *testing.T) {
 		if !example.Whole() {
 			options.Workload = docs.ExampleWorkload()
 		}
-		_, found := check.Validate(file, activities.Default(), options)
+		_, found := check.Validate(file, activities.DefaultCatalogue(), options)
 		require.Empty(t, found, "%s", file.FormatAll(found))
 	}
 }
@@ -104,7 +104,7 @@ func TestInvalidExamples(t *testing.T) {
 		require.True(t, example.Next.Is("text"), "%s:%d: no message follows", example.File, example.Line)
 		name, _, _ := strings.Cut(example.Next.Text, ":")
 		file := source.NewFile(name, []byte(example.Text))
-		_, found := check.Validate(file, activities.Default(), check.Options{})
+		_, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{})
 		require.Equal(t, file.FormatAll(found), example.Next.Text, "%s:%d", example.File, example.Next.Line)
 	}
 	require.Positive(t, seen)
@@ -121,7 +121,7 @@ func TestConnectionsOfPages(t *testing.T) {
 		for _, found := range connectionsFile.FindAllStringSubmatch(text, -1) {
 			file := filepath.Join(t.TempDir(), "connections.yaml")
 			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(found[1], "PEM", "{from: file, path: pem}")), 0o600))
-			_, err := host.Connections(file)
+			_, err := host.ReadConnections(file)
 			require.NoError(t, err, page)
 			seen++
 		}
@@ -287,7 +287,7 @@ func TestDocumentsNamedInCode(t *testing.T) {
 		}
 	})
 	require.Greater(t, named, 50)
-	for _, entry := range reference.New(activities.Default()).Entries() {
+	for _, entry := range reference.New(activities.DefaultCatalogue()).Entries() {
 		checkLink(t, pages, "README.md", entry.Link)
 		if entry.Concept != "" {
 			checkLink(t, pages, "README.md", entry.Concept)
@@ -345,7 +345,7 @@ func blank(text string) string { return strings.Repeat("\n", strings.Count(text,
 func TestCodesAreExplained(t *testing.T) {
 	t.Parallel()
 	known := anchors(read(t, "docs/reference/diagnostics.md"))
-	for _, code := range check.Codes() {
+	for _, code := range check.DiagnosticCodes() {
 		require.True(t, slices.Contains(known, code.Code), "docs/reference/diagnostics.md lacks %s: run make reference", code.Code)
 	}
 }
@@ -365,7 +365,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	require.Greater(t, len(read), 10)
 	require.Equal(t, read, documented, "read by the programs, and named in docs/")
 	var listed []string
-	for _, name := range reference.New(activities.Default()).Index(reference.OfVariable) {
+	for _, name := range reference.New(activities.DefaultCatalogue()).NamesOf(reference.OfVariable) {
 		if strings.HasPrefix(name, "REPRISE_") && !strings.HasPrefix(name, connectionVariable) {
 			listed = append(listed, name)
 		}
@@ -428,8 +428,8 @@ func TestDiagramsAreDrawn(t *testing.T) {
 	require.NoError(t, err)
 	wanted := map[string]bool{}
 	for _, one := range diagrams {
-		wanted[docsite.Picture(one.Text)] = true
-		require.FileExists(t, filepath.Join(root, docsite.Picture(one.Text)), "%s:%d: go run ./internal/test/docs/diagrams", one.File, one.Line)
+		wanted[docsite.PicturePath(one.Text)] = true
+		require.FileExists(t, filepath.Join(root, docsite.PicturePath(one.Text)), "%s:%d: go run ./internal/test/docs/diagrams", one.File, one.Line)
 	}
 	drawn, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
 	require.NoError(t, err)

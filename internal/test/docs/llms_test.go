@@ -25,7 +25,7 @@ func TestLLMs(t *testing.T) {
 			require.FileExists(t, filepath.Join(root, link[1]))
 		}
 	}
-	all := reference.New(activities.Default())
+	all := reference.New(activities.DefaultCatalogue())
 	full := all.LLMsFull()
 	for _, entry := range all.Entries() {
 		require.True(t, strings.Contains(full, entry.Doc), "llms-full.txt has not what %s is for", entry.Name)
@@ -35,7 +35,7 @@ func TestLLMs(t *testing.T) {
 // TestGuideOfLLMs: the playbook that models are shown first is valid, and its test passes.
 func TestGuideOfLLMs(t *testing.T) {
 	t.Parallel()
-	examples := docs.FencedBlocks("llms-full.txt", reference.New(activities.Default()).LLMsFull())
+	examples := docs.FencedBlocks("llms-full.txt", reference.New(activities.DefaultCatalogue()).LLMsFull())
 	require.GreaterOrEqual(t, len(examples), 2)
 	dir := t.TempDir()
 	for i, name := range []string{"users.yaml", "users_test.yaml"} {

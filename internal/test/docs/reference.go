@@ -259,7 +259,7 @@ func (w writer) words(e reference.Entry) string {
 func (w writer) relatedLinks(e reference.Entry) string {
 	var all []string
 	for _, name := range e.Related {
-		if other, found := w.all.Of(e.Kind, name); found {
+		if other, found := w.all.EntryOf(e.Kind, name); found {
 			all = append(all, w.linkTo(e, other, name))
 		}
 	}

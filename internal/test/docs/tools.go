@@ -38,7 +38,7 @@ func sinkWord(spec playbook.ToolSpec) string {
 
 func (w writer) toolText(spec playbook.ToolSpec) string {
 	var b strings.Builder
-	tool, _ := w.all.Of(reference.OfTool, spec.Name)
+	tool, _ := w.all.EntryOf(reference.OfTool, spec.Name)
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n%s\n\n", spec.Name, spec.Summary, strings.TrimSpace(spec.Doc))
 	rows := [][]string{{"field", "what it says"}}
 	for _, field := range spec.DescribedFields() {

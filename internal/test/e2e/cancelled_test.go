@@ -289,7 +289,7 @@ func TestReprocessOfALoopTerminatedByHand(t *testing.T) {
 	i.awaitRequests("/slow", 1)
 	i.awaitLoop(i.run, "fetch", 8)
 	require.NoError(t, i.env.Client().TerminateWorkflow(t.Context(), i.run.GetID()+"/fetch#1", "", "for the test"))
-	_, err := ending.Of(t.Context(), i.run)
+	_, err := ending.WaitForResult(t.Context(), i.run)
 	require.NoError(t, err)
 	require.Equal(t, []int{4}, indexes(i.left()))
 	i.finish(i.left())

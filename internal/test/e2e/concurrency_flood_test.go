@@ -102,7 +102,7 @@ func TestKeysThatCallersChoose(t *testing.T) {
 	all := w.flood(w.keyed(1), gate.url, append(slices.Clone(keys), keys...))
 	w.allEnd(all)
 	for i, key := range keys {
-		asked, granted := w.turnsOf(queue.Name{Playbook: w.queue, Key: key}.ID())
+		asked, granted := w.turnsOf(queue.Name{Playbook: w.queue, Key: key}.WorkflowID())
 		require.ElementsMatch(t, []string{all[i].GetID(), all[i+len(keys)].GetID()}, asked, "%q", key)
 		require.ElementsMatch(t, asked, granted, "%q", key)
 	}

@@ -164,7 +164,7 @@ func (w *world) awaitTicket(run client.WorkflowRun, states ...queue.State) {
 
 // lineOf is the workflow ID of the line of a world's playbook.
 func (w *world) lineOf(key string) string {
-	return queue.Name{Playbook: w.queue, Key: key}.ID()
+	return queue.Name{Playbook: w.queue, Key: key}.WorkflowID()
 }
 
 // replayLine replays the histories of a line, as far as they have come.
@@ -306,7 +306,7 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		reader.Positions(t.Context(), list.Runs)
+		reader.SetPositions(t.Context(), list.Runs)
 		places := map[string]int{}
 		for _, run := range list.Runs {
 			if run.Queue != nil && run.Queue.WorkflowID == w.lineOf("acme") && run.Status == interpreter.Queued {
@@ -410,7 +410,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 `
 	w.folder(map[string]string{"inner.yaml": head("inner") + "  - {step: quick, tool: python, code: \"def main(): return 1\"}\n"})
 	w.work()
-	hold := w.api.Hold(func(r *http.Request) bool { return r.URL.Path == "/echo" })
+	hold := w.api.HoldRequests(func(r *http.Request) bool { return r.URL.Path == "/echo" })
 	x, y := "x-"+w.queue, "y-"+w.queue
 	both := []client.WorkflowRun{
 		w.start(outer, map[string]any{"mine": x, "theirs": y}), w.start(outer, map[string]any{"mine": y, "theirs": x}),
@@ -432,7 +432,7 @@ func TestRunsThatWaitForEachOther(t *testing.T) {
 	}
 	require.Equal(t, 1, failed)
 	for _, name := range []queue.Name{{Key: x}, {Key: y}} {
-		w.replayLineOf(name.ID())
+		w.replayLineOf(name.WorkflowID())
 	}
 }
 

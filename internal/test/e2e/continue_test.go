@@ -389,7 +389,7 @@ func TestLoopTerminatedFromOutside(t *testing.T) {
 			require.Eventually(t, func() bool { return len(i.rows(i.db, "SELECT n FROM done")) == n }, patience, tick)
 			i.awaitEnded(i.run.GetID()+test.ends, 25)
 			require.NoError(t, i.env.Client().TerminateWorkflow(t.Context(), i.run.GetID()+test.ends, "", "for the test"))
-			result, err := ending.Of(t.Context(), i.run)
+			result, err := ending.WaitForResult(t.Context(), i.run)
 			require.NoError(t, err)
 			require.Equal(t, interpreter.Failed, result.Status)
 			stats := step(t, result, "fetch").Loop.Stats
@@ -433,7 +433,7 @@ workload: {broken: true}
 `), nil)
 	child := run.GetID() + "/each#1/0!1"
 	w.awaited(child, "ask")
-	_, err := w.looker().Answer(t.Context(), child, interpreter.Answer{
+	_, err := w.looker().SendAnswer(t.Context(), child, interpreter.Answer{
 		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: interpreter.AnswerTo{Step: "ask"},
 	})
 	require.NoError(t, err)

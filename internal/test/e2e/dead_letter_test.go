@@ -51,10 +51,10 @@ func (w *world) reprocessChain(
 	if source != "" {
 		input.Source = source
 	}
-	values, err := expression.Canonical(expression.Merge(input.Workload.Data, workload))
+	values, err := expression.Canonical(expression.MergeMaps(input.Workload.Data, workload))
 	require.NoError(w.t, err)
 	input.Workload = expression.Of(values)
-	book, err := interpreter.Load(input.Name, input.Source)
+	book, err := interpreter.LoadPlaybook(input.Name, input.Source)
 	require.NoError(w.t, err)
 	input.Reprocess, err = w.reader().PlanReprocess(w.t.Context(), chain, letters, book)
 	require.NoError(w.t, err)
@@ -231,7 +231,7 @@ func TestReprocessKeepsOnlyWhatWasNamed(t *testing.T) {
 		"step fetch names [steps.site.data.query.town]": strings.Replace(steps, "query.name[0]", "query.town[0]", 1),
 		`no step "fetch" with a loop`:                   strings.Replace(steps, "loop: {collection: [1, 2]}", "", 1),
 	} {
-		other, err := interpreter.Load("other.yaml", book(source))
+		other, err := interpreter.LoadPlaybook("other.yaml", book(source))
 		require.NoError(t, err)
 		_, err = w.reader().PlanReprocess(t.Context(), chain, chain.Letters, other)
 		var unfit *deadletter.UnfitError
@@ -321,9 +321,9 @@ func TestCancelledReprocess(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Join(states(), " ") == "reprocessing resolved resolved"
 	}, patience, tick, "one waits and two have succeeded")
-	require.NotNil(t, w.chain(run).Running())
+	require.NotNil(t, w.chain(run).RunningReprocess())
 	w.cancel(again)
-	require.Nil(t, w.chain(run).Running())
+	require.Nil(t, w.chain(run).RunningReprocess())
 	require.Equal(t, []string{"open", "resolved", "resolved"}, states())
 }
 

@@ -45,7 +45,7 @@ func TestEgress(t *testing.T) {
 	_, port, err := net.SplitHostPort(inside)
 	require.NoError(t, err)
 	listenAt(t, "127.0.0.2", port, "outside")
-	policy, err := egress.Parse(map[string]any{"allow": []any{"127.0.0.2"}}, egress.Remote())
+	policy, err := egress.Parse(map[string]any{"allow": []any{"127.0.0.2"}}, egress.RemotePolicy())
 	require.NoError(t, err)
 	policy.Resolver = testenv.NewNameServer(t, func(_ string, n int) []string {
 		if n == 1 {

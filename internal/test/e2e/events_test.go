@@ -410,11 +410,11 @@ func TestEventsOfABatch(t *testing.T) {
 			require.Equal(t, map[int]int{0: 2, 2: 3}, failures)
 			require.Equal(t, 4, retries)
 			collector := stats.NewCollector(nil)
-			collector.Begin(runs.Found{})
+			collector.BeginRun(runs.Found{})
 			for _, event := range l.events(run, runs.EventFilter{Attempts: true}) {
-				collector.Add(event)
+				collector.AddEvent(event)
 			}
-			collector.End(time.Now())
+			collector.EndRun(time.Now())
 			require.Equal(t, []stats.ErrorCount{{Class: "retryable", Kind: "http", Status: 503, Attempts: 5, Items: 1}}, collector.Stats().Errors)
 		})
 	}
@@ -450,14 +450,14 @@ func TestEventsOfHostedSinks(t *testing.T) {
 				require.NoError(t, err)
 				var failed []string
 				collector := stats.NewCollector(nil)
-				collector.Begin(runs.Found{})
+				collector.BeginRun(runs.Found{})
 				for _, event := range l.events(run, runs.EventFilter{Step: "many", Attempts: true}) {
-					collector.Add(event)
+					collector.AddEvent(event)
 					if event.Event == runs.ActionError {
 						failed = append(failed, inFewWords([]runs.Event{event})...)
 					}
 				}
-				collector.End(time.Now())
+				collector.EndRun(time.Now())
 				require.Equal(t, []string{
 					"action_error[1] many.loop.sink 1", "action_error[1] many.loop.sink 2", "action_error[1] many.loop.sink 3",
 				}, failed)
@@ -573,12 +573,12 @@ func (w *world) checkEvents(run client.WorkflowRun, result protocol.Result) {
 		require.NoError(w.t, err)
 		checked := &checkedEvents{t: w.t, made: map[string]int{}, counts: map[string]int{}, again: strings.Contains(run.GetID(), "/reprocess-")}
 		collector := stats.NewCollector(nil)
-		collector.Begin(found)
+		collector.BeginRun(found)
 		for _, event := range events {
 			checked.apply(event)
-			collector.Add(event)
+			collector.AddEvent(event)
 		}
-		collector.End(time.Now())
+		collector.EndRun(time.Now())
 		checkFigures(w.t, collector.Stats(), record.Step, result)
 		for _, visit := range result.Steps {
 			if visit.Step == record.Step {

@@ -17,11 +17,11 @@ import (
 func (l *looker) figures(run client.WorkflowRun) stats.Stats {
 	l.w.t.Helper()
 	collector := stats.NewCollector(nil)
-	collector.Begin(runs.Found{})
+	collector.BeginRun(runs.Found{})
 	for _, event := range l.events(run, runs.EventFilter{Attempts: true}) {
-		collector.Add(event)
+		collector.AddEvent(event)
 	}
-	collector.End(time.Now())
+	collector.EndRun(time.Now())
 	return collector.Stats()
 }
 

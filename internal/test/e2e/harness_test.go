@@ -171,7 +171,7 @@ func (w *world) workWith(c client.Client) {
 	w.t.Helper()
 	catalogue := activities.NewCatalogue(w.resources)
 	for _, tool := range w.tools {
-		require.NoError(w.t, catalogue.Register(tool))
+		require.NoError(w.t, catalogue.RegisterTool(tool))
 	}
 	worker := host.NewWorker(c, catalogue, host.Options{TaskQueue: w.queue, StopTimeout: time.Second})
 	require.NoError(w.t, worker.Start())
@@ -251,7 +251,7 @@ func (w *world) outcome(run client.WorkflowRun) (protocol.Result, error) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), cmp.Or(w.patience, patience))
 	defer cancel()
-	result, err := ending.Of(ctx, run)
+	result, err := ending.WaitForResult(ctx, run)
 	require.NoError(w.t, ctx.Err(), "the run did not end")
 	histories := testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID())
 	w.histories = histories

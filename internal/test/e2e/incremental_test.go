@@ -617,7 +617,7 @@ func TestStatusOfCallsThatWait(t *testing.T) {
 			step := status.Visits("fetch")[0]
 			read := step.Incremental
 			if row.words != "" {
-				l.Iterations(t.Context(), status, step)
+				l.AddIterations(t.Context(), status, step)
 				require.Len(t, step.Iterations, 1)
 				read = step.Iterations[0].Incremental
 			}
@@ -626,7 +626,7 @@ func TestStatusOfCallsThatWait(t *testing.T) {
 			require.Equal(t, time.Date(2026, 1, 2, 0, 0, row.rows-1, 0, time.UTC).Format(time.RFC3339), read.Watermark.Data)
 			require.Equal(t, row.rows, read.Rows)
 			var shown strings.Builder
-			render.Status(&shown, status, terminal.Paper{Width: 200})
+			render.PrintStatus(&shown, status, terminal.Paper{Width: 200})
 			require.Contains(t, shown.String(), fmt.Sprintf("read %d rows from 2026-01-01", row.rows))
 			if name == "long" {
 				_, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID()+"/fetch#1", "")

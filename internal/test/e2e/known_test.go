@@ -68,7 +68,7 @@ func knowing(t *testing.T, only bool) (w *world, folder string, key ed25519.Priv
 	keys := filepath.Join(t.TempDir(), "keys.pem")
 	key = writeKey(t, keys)
 	var err error
-	w.resources.Known, err = known.Open(folder, keys)
+	w.resources.Known, err = known.OpenFolder(folder, keys)
 	require.NoError(t, err)
 	w.resources.Known.Only = only
 	w.resources.Playbooks = folder
@@ -79,7 +79,7 @@ func knowing(t *testing.T, only bool) (w *world, folder string, key ed25519.Priv
 
 func signText(t *testing.T, text string, key ed25519.PrivateKey) string {
 	t.Helper()
-	signed, _, err := known.Sign("test.yaml", []byte(text), key)
+	signed, _, err := known.SignPlaybook("test.yaml", []byte(text), key)
 	require.NoError(t, err)
 	return string(signed)
 }
@@ -116,7 +116,7 @@ func TestForgedPlaybooks(t *testing.T) {
 	w, _, key := knowing(t, false)
 	c := w.env.Client()
 	signed := signText(t, guarded, key)
-	of, err := interpreter.Load("vault.yaml", signed)
+	of, err := interpreter.LoadPlaybook("vault.yaml", signed)
 	require.NoError(t, err)
 	evil := strings.Replace(guarded, "items: [1, 2, 3]", "items: [evil]", 1)
 
@@ -178,11 +178,11 @@ func TestBackfillsOfKnown(t *testing.T) {
 	w, _, key := knowing(t, true)
 	daily := strings.Replace(guarded, "workload:", "partitions: {every: day, start: 2026-01-01}\nworkload:", 1)
 	for text, completes := range map[string]bool{signText(t, daily, key): true, daily: false} {
-		book, err := interpreter.Load("daily.yaml", text)
+		book, err := interpreter.LoadPlaybook("daily.yaml", text)
 		require.NoError(t, err)
-		input := w.input(string(backfill.Source(book, "daily.yaml", 2)), map[string]any{"keys": []any{"2026-01-01"}, "given": map[string]any{}})
+		input := w.input(string(backfill.PlaybookSource(book, "daily.yaml", 2)), map[string]any{"keys": []any{"2026-01-01"}, "given": map[string]any{}})
 		input.Name, input.Files = backfill.FileName("daily.yaml"), map[string]string{backfill.CalledName("daily.yaml"): text}
-		id := "backfill-" + playbook.Digest([]byte(text))[:8] + w.queue
+		id := "backfill-" + playbook.UnsignedDigest([]byte(text))[:8] + w.queue
 		run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: w.queue}, protocol.PlaybookWorkflowName, input)
 		require.NoError(t, err)
 		result, err := w.outcome(run)

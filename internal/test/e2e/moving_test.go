@@ -111,7 +111,7 @@ func TestPageSinkOfASourceThatMoves(t *testing.T) {
 				steps = createSQLite + strings.TrimLeft(steps, "\n")
 			}
 			worker := w.spawn()
-			third := w.api.Hold(func(r *http.Request) bool { return r.URL.Query().Get("after") == "6" })
+			third := w.api.HoldRequests(func(r *http.Request) bool { return r.URL.Query().Get("after") == "6" })
 			run := w.start(book(strings.ReplaceAll(steps, "SINK", sink.yaml)+`
 output: "{{ fetch }}"
 `), nil)
@@ -127,7 +127,7 @@ output: "{{ fetch }}"
 			rows, ok := result.Result.Data.([]any)
 			require.True(t, ok, "%T", result.Result.Data)
 			require.Equal(t, short(rows), short(sink.rows(w, db)), "rows of the result, and those that the sink holds;\nthe API answered %s",
-				answered(w.api.Moving("", "orders")))
+				answered(w.api.MovingAnswers("", "orders")))
 			require.GreaterOrEqual(t, len(rows), 11, "ids 1 to 12, of which 5 went away: %v", rows)
 		})
 	}
@@ -149,7 +149,7 @@ func TestKilledInAPageSink(t *testing.T) {
 			steps := strings.NewReplacer("SINK", "tool: postgres, auth: pg, table: orders", "    retry:", "    "+loop+"\n    retry:",
 				"moving/orders", "moving/{{ item }}").Replace(movingPages)
 			worker := w.spawn()
-			third := w.api.Hold(func(r *http.Request) bool { return r.URL.Query().Get("after") == "6" })
+			third := w.api.HoldRequests(func(r *http.Request) bool { return r.URL.Query().Get("after") == "6" })
 			run := w.start(book(steps), map[string]any{"item": "orders"})
 			require.Eventually(t, func() bool { return third.HeldRequests() > 0 }, patience, tick, "page 3 was not asked for")
 			unlock := db.LockTable(t, "orders")

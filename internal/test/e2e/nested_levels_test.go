@@ -38,7 +38,7 @@ func (w *world) fetches(run client.WorkflowRun) {
 		_, err := w.steer(run, protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"})
 		return err == nil
 	}, patience, tick)
-	result, err := ending.Of(w.t.Context(), run)
+	result, err := ending.WaitForResult(w.t.Context(), run)
 	require.NoError(w.t, err)
 	require.Equal(w.t, interpreter.Completed, result.Status)
 }
@@ -82,7 +82,7 @@ func TestNestedLevels(t *testing.T) {
 	api.set(false)
 	w.fetches(deep["00"])
 	w.fetches(deep["01"])
-	first, err := ending.Of(t.Context(), middle["0"])
+	first, err := ending.WaitForResult(t.Context(), middle["0"])
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Completed, first.Status)
 	api.set(true)
@@ -93,7 +93,7 @@ func TestNestedLevels(t *testing.T) {
 	result := w.cancel(run)
 	require.Equal(t, interpreter.Cancelled, step(t, result, "outer").Status)
 	for _, below := range []client.WorkflowRun{middle["1"], deep["10"], deep["11"]} {
-		ended, _ := ending.Of(t.Context(), below)
+		ended, _ := ending.WaitForResult(t.Context(), below)
 		require.Equal(t, interpreter.Cancelled, ended.Status, below.GetID())
 	}
 }

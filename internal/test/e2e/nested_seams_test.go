@@ -38,7 +38,7 @@ func (w *world) awaited(id, step string) client.WorkflowRun {
 	w.t.Helper()
 	run := w.env.Client().GetWorkflow(w.t.Context(), id, "")
 	require.Eventually(w.t, func() bool {
-		asked, _, err := w.looker().Awaiting(w.t.Context(), id, step, nil)
+		asked, _, err := w.looker().AwaitingAttempts(w.t.Context(), id, step, nil)
 		return err == nil && len(asked) == 1
 	}, patience, tick, "step %s of %s awaits no answer", step, id)
 	return run
@@ -71,8 +71,8 @@ func TestNestedAnswers(t *testing.T) {
 	require.Len(t, asked, 1)
 	require.Equal(t, child, asked[0].Run)
 	require.Equal(t, "load 7 rows?", asked[0].Question())
-	_, err = w.looker().Answer(t.Context(), asked[0].WorkflowID, interpreter.Answer{
-		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: asked[0].To(),
+	_, err = w.looker().SendAnswer(t.Context(), asked[0].WorkflowID, interpreter.Answer{
+		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: asked[0].AttemptAddress(),
 	})
 	require.NoError(t, err)
 	result := w.endsAs(run, interpreter.Completed)
@@ -100,8 +100,8 @@ func TestNestedAnswersInALoop(t *testing.T) {
 		require.NoError(t, err)
 		last := asked[n-1]
 		require.Equal(t, fmt.Sprintf("%s/each#1/%d!1", run.GetID(), n-1), last.Run)
-		_, err = w.looker().Answer(t.Context(), last.WorkflowID, interpreter.Answer{
-			Verb: interpreter.AnswerComplete, Option: "reject", By: "ada", AnswerTo: last.To(),
+		_, err = w.looker().SendAnswer(t.Context(), last.WorkflowID, interpreter.Answer{
+			Verb: interpreter.AnswerComplete, Option: "reject", By: "ada", AnswerTo: last.AttemptAddress(),
 		})
 		require.NoError(t, err)
 	}
@@ -173,7 +173,7 @@ func TestNestedAwaitIsCancelled(t *testing.T) {
 					require.Equal(t, interpreter.KindTimeout, result.Error.Kind)
 				}
 			}
-			inner, _ := ending.Of(t.Context(), w.env.Client().GetWorkflow(t.Context(), child, ""))
+			inner, _ := ending.WaitForResult(t.Context(), w.env.Client().GetWorkflow(t.Context(), child, ""))
 			require.Contains(t, []interpreter.Status{interpreter.Cancelled, interpreter.Failed}, inner.Status)
 			other.mu.Lock()
 			defer other.mu.Unlock()
@@ -467,8 +467,8 @@ func TestNestedContinuesAsNew(t *testing.T) {
 	asked, _, err := w.looker().AwaitingInChildren(t.Context(), run.GetID(), "outer", nil)
 	require.NoError(t, err)
 	require.Len(t, asked, 1)
-	_, err = w.looker().Answer(t.Context(), asked[0].WorkflowID, interpreter.Answer{
-		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: asked[0].To(),
+	_, err = w.looker().SendAnswer(t.Context(), asked[0].WorkflowID, interpreter.Answer{
+		Verb: interpreter.AnswerComplete, Option: "approve", By: "ada", AnswerTo: asked[0].AttemptAddress(),
 	})
 	require.NoError(t, err)
 	w.endsAs(run, interpreter.Completed)

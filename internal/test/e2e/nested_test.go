@@ -154,7 +154,7 @@ workflow:
 	require.NoError(t, os.WriteFile(filepath.Join(parts, "add.yaml"), []byte(add), 0o600))
 	require.NoError(t, os.Symlink("/etc/hostname", filepath.Join(w.resources.Playbooks, "out.yaml")))
 	w.work()
-	hold := w.api.Hold(func(r *http.Request) bool { return r.URL.Path == "/echo" })
+	hold := w.api.HoldRequests(func(r *http.Request) bool { return r.URL.Path == "/echo" })
 	run := w.start(book(`
   - step: wait
     tool: http
@@ -248,7 +248,7 @@ func TestNestedDetached(t *testing.T) {
 	t.Parallel()
 
 	w := newWorking(t)
-	hold := w.api.Hold(func(r *http.Request) bool { return r.URL.Path == "/echo" })
+	hold := w.api.HoldRequests(func(r *http.Request) bool { return r.URL.Path == "/echo" })
 	run := w.start(book(`
   - step: start
     tool: playbook
@@ -259,14 +259,14 @@ func TestNestedDetached(t *testing.T) {
         tool: http
         url: "{{ url }}/echo"
 `), nil)
-	result, err := ending.Of(t.Context(), run)
+	result, err := ending.WaitForResult(t.Context(), run)
 	require.NoError(t, err)
 	started := result.Result.Data.(map[string]any)
 	require.Equal(t, run.GetID()+"/start#1!1", started["workflow_id"])
 	child := w.env.Client().GetWorkflow(t.Context(), started["workflow_id"].(string), started["run_id"].(string))
 	require.Eventually(t, func() bool { return hold.HeldRequests() == 1 }, patience, tick, "it goes on")
 	hold.Release()
-	inner, err := ending.Of(t.Context(), child)
+	inner, err := ending.WaitForResult(t.Context(), child)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Completed, inner.Status)
 	_, err = w.outcome(run)
@@ -379,7 +379,7 @@ func TestNestedCancel(t *testing.T) {
 	child := w.waiting(run.GetID() + "/outer#1/0!1")
 	result := w.cancel(run)
 	require.Equal(t, interpreter.Cancelled, step(t, result, "outer").Status)
-	inner, _ := ending.Of(t.Context(), child)
+	inner, _ := ending.WaitForResult(t.Context(), child)
 	require.Equal(t, interpreter.Cancelled, inner.Status)
 }
 

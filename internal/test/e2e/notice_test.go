@@ -245,7 +245,7 @@ func TestNoticesGoAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	hooks := newReceiver(t, map[string]int{"/team": -1})
-	hold := w.api.Hold(func(r *http.Request) bool { return r.URL.Path == "/echo" })
+	hold := w.api.HoldRequests(func(r *http.Request) bool { return r.URL.Path == "/echo" })
 	run := w.start(book(`
   - {step: begin, tool: http, url: "{{ api }}/echo", vars: {n: 0}, next: visit}
   - step: visit

@@ -116,17 +116,17 @@ func (w *world) matrix(text string) (*backfill.Matrix, *playbook.Playbook) {
 func (w *world) backfill(text string, concurrency int, given map[string]any) (run client.WorkflowRun, partitions int) {
 	w.t.Helper()
 	m, book := w.matrix(text)
-	keys := m.Select(backfill.OnlyMissing)
+	keys := m.SelectKeys(backfill.OnlyMissing)
 	return w.backfillOf(text, m, book, keys, concurrency, given), len(keys)
 }
 
 // backfillOf starts a run of some partitions.
 func (w *world) backfillOf(text string, m *backfill.Matrix, book *playbook.Playbook, keys []string, concurrency int, given map[string]any) client.WorkflowRun {
 	w.t.Helper()
-	claim := m.Claim(keys)
+	claim := m.BackfillClaim(keys)
 	return w.startWith(protocol.Input{
-		Name: backfill.FileName("book.yaml"), Source: string(backfill.Source(book, "book.yaml", concurrency)),
-		Files: map[string]string{"book.yaml": text}, Workload: expression.Of(backfill.Workload(keys, given)),
+		Name: backfill.FileName("book.yaml"), Source: string(backfill.PlaybookSource(book, "book.yaml", concurrency)),
+		Files: map[string]string{"book.yaml": text}, Workload: expression.Of(backfill.BackfillWorkload(keys, given)),
 		Claim: &claim,
 	}, time.Time{})
 }
@@ -143,7 +143,7 @@ func TestBackfillsAtOnce(t *testing.T) {
     retry: [{when: "{{ error is defined }}", then: {max_attempts: 2, delay: 10m}}]
 `)
 	m, book := w.matrix(text)
-	keys := m.Select(backfill.OnlyMissing)
+	keys := m.SelectKeys(backfill.OnlyMissing)
 	begin := func(from, to int) client.WorkflowRun { return w.backfillOf(text, m, book, keys[from:to], 2, nil) }
 	first := begin(0, 10)
 	w.awaitClaim(text, keys[:1], first)
@@ -170,7 +170,7 @@ func (w *world) awaitClaim(text string, keys []string, run client.WorkflowRun) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
 		m, _ := w.matrix(text)
-		id, found, err := m.FindOpen(w.t.Context(), w.env.Client(), m.Claim(keys))
+		id, found, err := m.FindOpen(w.t.Context(), w.env.Client(), m.BackfillClaim(keys))
 		require.NoError(w.t, err)
 		return id == run.GetID() && slices.Equal(found, keys)
 	}, patience, tick, "%s did not claim %v", run.GetID(), keys)
@@ -241,7 +241,7 @@ func TestManyPartitions(t *testing.T) {
 	ledger := &partition.Ledger{}
 	for _, row := range m.Rows {
 		p := partition.Partition{Key: row.Key, Index: row.Index, Start: row.Start, End: row.End}
-		require.NoError(t, ledger.Note(partition.Note{Playbook: book.Name, Partition: p, Identity: m.Identity, Run: "run", Status: partition.Done}))
+		require.NoError(t, ledger.ApplyNote(partition.Note{Playbook: book.Name, Partition: p, Identity: m.Identity, Run: "run", Status: partition.Done}))
 	}
 	snapshot, err := ledger.Snapshot()
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestManyPartitions(t *testing.T) {
 	t.Logf("the matrix of %d partitions took %s", partitions, took)
 	require.Less(t, took, testenv.Within(time.Second))
 	require.Contains(t, shown, ": 10000 partitions, 10000 done\n2020-01-01  ########################\n")
-	require.Empty(t, m.Select(backfill.OnlyMissing))
+	require.Empty(t, m.SelectKeys(backfill.OnlyMissing))
 	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "the test ends it"))
 	again := w.startWith(protocol.Input{Name: "book.yaml", Source: text, Partition: m.Rows[77].Key}, time.Time{})
 	w.endsAs(again, interpreter.Completed)

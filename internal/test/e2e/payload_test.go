@@ -29,7 +29,7 @@ func (w *world) workStoring(environment map[string]string) {
 	t.Helper()
 	w.env = w.env.WithPayloadStore(t)
 	store := testenv.PayloadStore(t)
-	payloads, err := host.Payloads(store, func(name string) (string, bool) {
+	payloads, err := host.PayloadLimits(store, func(name string) (string, bool) {
 		value, set := environment[name]
 		return value, set
 	})
@@ -37,7 +37,7 @@ func (w *world) workStoring(environment map[string]string) {
 	w.resources.Payloads = payloads
 	w.resources.MaxResponseBytes = 60 << 20
 	w.replays = 1 // of many megabytes
-	w.workWith(w.env.Dial(t, store.Use(client.Options{Logger: quiet{}})))
+	w.workWith(w.env.Dial(t, store.ClientOptions(client.Options{Logger: quiet{}})))
 }
 
 // historyBytes is the size of the largest history of a run and its descendants.
@@ -299,7 +299,7 @@ func TestAWorkerWithoutTheStore(t *testing.T) {
 	storing := w.env.WithPayloadStore(t)
 	var none *payload.Store
 	catalogue := activities.NewCatalogue(w.resources)
-	poor := host.NewWorker(w.env.Dial(t, none.Use(client.Options{Logger: silent{}})), catalogue, host.Options{TaskQueue: w.queue})
+	poor := host.NewWorker(w.env.Dial(t, none.ClientOptions(client.Options{Logger: silent{}})), catalogue, host.Options{TaskQueue: w.queue})
 	require.NoError(t, poor.Start())
 	w.env = storing
 	run := w.start(book(`
@@ -320,7 +320,7 @@ output: "{{ len(given) }}"
 	}, patience, tick)
 	poor.Stop()
 	require.NoError(t, catalogue.Close())
-	w.workWith(w.env.Dial(t, client.Options{Logger: quiet{}, ExternalStorage: testenv.PayloadStore(t).External()}))
+	w.workWith(w.env.Dial(t, client.Options{Logger: quiet{}, ExternalStorage: testenv.PayloadStore(t).ExternalStorage()}))
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, 200_000, result.Result.Data, "%+v", result.Error)

@@ -116,7 +116,7 @@ func (w *world) completesAfterAKill(source, method string, removed int) protocol
 	w.t.Helper()
 	worker := w.spawn()
 	requests := 0
-	third := w.api.Hold(func(r *http.Request) bool {
+	third := w.api.HoldRequests(func(r *http.Request) bool {
 		if r.Method != method {
 			return false
 		}

@@ -165,7 +165,7 @@ func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
 	looker.until(run.GetID(), func(status *runs.Status) bool {
 		waiting := 0
 		for _, step := range status.Visits("fetch") {
-			looker.Iterations(w.t.Context(), status, step)
+			looker.AddIterations(w.t.Context(), status, step)
 			for _, iteration := range step.Iterations {
 				if iteration.Status == interpreter.RetryPending {
 					require.Equal(w.t, runs.HeldByState, iteration.HeldBy)
@@ -179,10 +179,10 @@ func (w *world) awaitUnclaimed(run client.WorkflowRun, n int, why string) {
 			return false
 		}
 		var shown strings.Builder
-		render.Status(&shown, status, terminal.Paper{Width: 80})
+		render.PrintStatus(&shown, status, terminal.Paper{Width: 80})
 		require.Contains(w.t, shown.String(), "for a state that is out of reach: ")
 		require.NotContains(w.t, shown.String(), "person")
-		require.Contains(w.t, strings.Join(render.Help(status), "\n"), "starter retry-now "+run.GetID()+" fetch")
+		require.Contains(w.t, strings.Join(render.HelpCommands(status), "\n"), "starter retry-now "+run.GetID()+" fetch")
 		return true
 	})
 }

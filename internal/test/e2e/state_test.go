@@ -250,7 +250,7 @@ func TestStateCommands(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, answer.States, "nothing is kept yet, and nothing is made")
 	name := w.queue + "/orders"
-	held := queue.Name{Key: name, State: true}.ID()
+	held := queue.Name{Key: name, State: true}.WorkflowID()
 	to, err := incremental.Parse(incremental.Integer, 7)
 	require.NoError(t, err)
 	set := interpreter.StateCommand{Change: &incremental.StateChange{Name: name, By: "ana@desk", Note: "again", To: to}, Queue: held}

@@ -295,7 +295,7 @@ func TestStatusOfLoops(t *testing.T) {
 				require.Positive(t, step.Loop.Left)
 				require.Equal(t, test.counts.Waiting > 0, step.Loop.Left > time.Hour.Seconds()/2, "it goes on in an hour")
 			}
-			l.Iterations(t.Context(), status, step)
+			l.AddIterations(t.Context(), status, step)
 			listed := map[interpreter.Status]int{}
 			for _, iteration := range step.Iterations {
 				listed[iteration.Status]++
@@ -334,7 +334,7 @@ func TestStatusUnderARateLimit(t *testing.T) {
 		return false
 	})
 	step := status.Visits("fetch")[0]
-	l.Iterations(t.Context(), status, step)
+	l.AddIterations(t.Context(), status, step)
 	require.Empty(t, status.Notes)
 	require.Len(t, step.Iterations, 2)
 	for _, iteration := range step.Iterations {
@@ -407,10 +407,10 @@ func TestStatusOfLargeLoops(t *testing.T) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			payloads, err := host.Payloads(w.store, func(string) (string, bool) { return "", false })
+			payloads, err := host.PayloadLimits(w.store, func(string) (string, bool) { return "", false })
 			require.NoError(t, err)
 			w.resources.Payloads = payloads
-			w.workWith(w.env.Dial(t, w.store.Use(client.Options{Logger: quiet{}})))
+			w.workWith(w.env.Dial(t, w.store.ClientOptions(client.Options{Logger: quiet{}})))
 			w.env = w.env.WithPayloadStore(t)
 			l := w.looker()
 			run := w.start(book(`
@@ -503,10 +503,10 @@ func TestStatusOfWhatWaitsForASlot(t *testing.T) {
 		return c.Waiting == 0 && c.Pending > 0 && c.Running > 0 // a loop that gives no answer is pending whole
 	})
 	step := status.Visits("fetch")[0]
-	require.Equal(t, 10, step.Loop.Done()+step.Loop.Running+step.Loop.Pending)
+	require.Equal(t, 10, step.Loop.CountDone()+step.Loop.Running+step.Loop.Pending)
 	require.Equal(t, runs.HeldByWindow, step.HeldBy)
 	require.Zero(t, step.NextRetryAt)
-	l.Iterations(t.Context(), status, step)
+	l.AddIterations(t.Context(), status, step)
 	for _, iteration := range step.Iterations {
 		held := map[interpreter.Status]string{interpreter.Running: "", interpreter.Pending: runs.HeldByWindow}
 		require.Equal(t, held[iteration.Status], iteration.HeldBy, "%+v", iteration)
@@ -534,7 +534,7 @@ func TestStatusOfBatchesThatWait(t *testing.T) {
 			status := l.until(run.GetID(), inState("fetch", "retry_pending"))
 			for _, asked := range []bool{false, true} {
 				if asked {
-					l.Iterations(t.Context(), status, status.Visits("fetch")[0])
+					l.AddIterations(t.Context(), status, status.Visits("fetch")[0])
 				}
 				c := status.Visits("fetch")[0].Loop
 				require.Equal(t, [5]int{3 * batches, batches, batches, 0, 0}, [5]int{c.Success, c.Failed, c.Waiting, c.Running, c.Pending})

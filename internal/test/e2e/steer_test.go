@@ -309,7 +309,7 @@ func (w *world) requireWaits(run client.WorkflowRun, name string, want int) {
 		}
 		n := -1
 		require.Eventually(w.t, func() (whole bool) { // a child that does not answer in time is not counted
-			n, whole = l.Waits(w.t.Context(), found, c.step, c.index, false)
+			n, whole = l.CountWaits(w.t.Context(), found, c.step, c.index, false)
 			return whole
 		}, patience, tick)
 		require.Equal(w.t, c.want, n, "%+v", c)
@@ -346,7 +346,7 @@ func TestWaitsOfManyChildren(t *testing.T) {
 	found, err := l.Find(t.Context(), run.GetID(), "")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		n, whole := l.Waits(t.Context(), found, "fetch", nil, false)
+		n, whole := l.CountWaits(t.Context(), found, "fetch", nil, false)
 		return n == 110 && !whole
 	}, patience, time.Second)
 	w.cancel(run)
@@ -713,7 +713,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
     `+loop+"\n"), map[string]any{"api": api.url})
 			whole := func(status *runs.Status) {
 				if c := status.Visits("fetch")[0].Loop; c != nil {
-					require.Equal(t, c.Total, c.Done()+c.Running+c.Waiting+c.Pending+c.Cancelled, "%+v", c)
+					require.Equal(t, c.Total, c.CountDone()+c.Running+c.Waiting+c.Pending+c.Cancelled, "%+v", c)
 					require.Zero(t, c.Left, "people decide how long it takes")
 				}
 			}
@@ -722,7 +722,7 @@ func TestStatusOfWhatIsHeld(t *testing.T) {
 				if len(steps) == 0 || steps[0].Status != state || steps[0].Loop != nil && steps[0].Loop.Running > 0 {
 					return false
 				}
-				l.Iterations(t.Context(), status, steps[0])
+				l.AddIterations(t.Context(), status, steps[0])
 				return !slices.ContainsFunc(steps[0].Iterations, func(i runs.Iteration) bool { return i.Status != state })
 			}
 			require.Eventually(t, func() bool { return api.began(time.Time{}) > 0 }, patience, tick)

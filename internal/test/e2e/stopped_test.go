@@ -118,7 +118,7 @@ func (s *stopped) atPage(run client.WorkflowRun, after string, how func()) {
 	reads := func(r *http.Request) bool {
 		return !over.Load() && strings.HasPrefix(r.URL.Path, "/api/v1/moving/") && r.URL.Query().Get("after") == after
 	}
-	s.at(run, s.api.Hold(reads), how, &over)
+	s.at(run, s.api.HoldRequests(reads), how, &over)
 }
 
 func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Barrier, how func(), over *atomic.Bool) {
@@ -130,9 +130,9 @@ func (s *stopped) at(run client.WorkflowRun, hold *demoapi.Barrier, how func(), 
 	} else {
 		hold.Release()
 	}
-	_, _ = ending.Of(s.t.Context(), run)
+	_, _ = ending.WaitForResult(s.t.Context(), run)
 	for _, name := range []string{"x", "y", "xa", "xb", "ya", "yb"} {
-		if len(s.api.Moving("", name)) == 0 {
+		if len(s.api.MovingAnswers("", name)) == 0 {
 			continue
 		}
 		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodDelete, s.api.URL()+"/api/v1/moving/"+name+"/5", nil)

@@ -44,12 +44,12 @@ func newShelved(t *testing.T, patience time.Duration) (*world, *shelf) {
 	t.Helper()
 	w := newWorld(t)
 	s := &shelf{t: t, dir: filepath.Join(t.TempDir(), "payloads")}
-	address, err := payload.Directory(s.dir)
+	address, err := payload.DirectoryAddress(s.dir)
 	require.NoError(t, err)
 	s.store, err = payload.Open(t.Context(), address)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.store.Close()) })
-	w.resources.Payloads, err = host.Payloads(s.store, func(string) (string, bool) { return "", false })
+	w.resources.Payloads, err = host.PayloadLimits(s.store, func(string) (string, bool) { return "", false })
 	require.NoError(t, err)
 	w.resources.Payloads.Patience = patience
 	w.env, w.store, w.replays = w.env.WithStore(t, s.store), s.store, 1
@@ -356,7 +356,7 @@ func TestARunWhoseValuesAreGone(t *testing.T) {
 			}
 			began := time.Now()
 			require.NoError(t, w.env.Client().CancelWorkflow(t.Context(), run.GetID(), run.GetRunID()))
-			result, err := ending.Of(t.Context(), run)
+			result, err := ending.WaitForResult(t.Context(), run)
 			require.NoError(t, err)
 			t.Log("cancelled within", time.Since(began))
 			require.EqualValues(t, "cancelled", result.Status)
@@ -559,7 +559,7 @@ output: "{{ len(large) }}"
 	}, patience, tick, "%+v", status)
 	require.Contains(t, status.Failure, "from the payload store "+s.store.Name())
 	require.Contains(t, status.Notes[0], `but the payload store fails: read sha256/`)
-	require.Empty(t, render.Help(status), "no worker has to be started")
+	require.Empty(t, render.HelpCommands(status), "no worker has to be started")
 	require.LessOrEqual(t, status.Calls, runs.StatusCalls)
 
 	found, err := reader.Find(t.Context(), run.GetID(), "")
@@ -567,10 +567,10 @@ output: "{{ len(large) }}"
 	_, err = reader.Playbook(t.Context(), found)
 	require.ErrorAs(t, err, new(*payload.StoreError))
 	sender := &steer.Dispatcher{Client: w.env.Client(), Namespace: w.env.Namespace, Runs: reader}
-	results := sender.Send(t.Context(), steer.Command{Name: steer.Pause, CommandInput: protocol.CommandInput{By: "ops"}}, []runs.Found{found}, func(steer.Result) {})
+	results := sender.SendCommand(t.Context(), steer.Command{Name: steer.Pause, CommandInput: protocol.CommandInput{By: "ops"}}, []runs.Found{found}, func(steer.Result) {})
 	require.Contains(t, results[0].Message, "but the payload store fails")
 
-	require.NoError(t, reader.Keep(t.Context(), run.GetID(), interpreter.Answer{
+	require.NoError(t, reader.DepositAnswer(t.Context(), run.GetID(), interpreter.Answer{
 		ID: "one", Verb: interpreter.AnswerComplete, Option: "approve", By: "ops", AnswerTo: interpreter.AnswerTo{Step: "ask"},
 	}))
 	s.comeBack()

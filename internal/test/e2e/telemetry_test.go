@@ -461,7 +461,7 @@ func TestTraceContinuesFromAStarter(t *testing.T) {
 	starter, err := telemetry.New(t.Context(), telemetry.Options{Service: "starter"})
 	require.NoError(t, err)
 	ctx, end := starter.BeginSpan(t.Context(), "starter run")
-	run, err := w.env.Dial(t, starter.Client(client.Options{})).ExecuteWorkflow(ctx,
+	run, err := w.env.Dial(t, starter.ClientOptions(client.Options{})).ExecuteWorkflow(ctx,
 		client.StartWorkflowOptions{ID: w.queue, TaskQueue: w.queue}, protocol.PlaybookWorkflowName,
 		protocol.Input{Name: "test.yaml", Source: book(`
   - step: each

@@ -180,7 +180,7 @@ func TestSecretsStayInTheWorker(t *testing.T) {
 	w.connected["unknown"] = fmt.Sprintf(tokens, password)
 	w.connected["granted"] = fmt.Sprintf(tokens, demoapi.DemoSecret)
 	w.secrets = append(w.secrets, demoapi.DemoSecret, "demo-token-", "session-t0ken-")
-	desk := tooltest.Answering(t, func(out http.ResponseWriter, r *http.Request) {
+	desk := tooltest.AnsweringServer(t, func(out http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/login" && r.FormValue("password") == password {
 			fmt.Fprint(out, `{"token": "session-t0ken-1", "refresh": "session-t0ken-2"}`)
 			return

@@ -138,7 +138,7 @@ func (s *stage) outcome(run client.WorkflowRun) protocol.Result {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	result, err := ending.Of(ctx, run)
+	result, err := ending.WaitForResult(ctx, run)
 	require.NoError(s.t, err)
 	return result
 }

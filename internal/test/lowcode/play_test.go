@@ -101,7 +101,7 @@ func (p play) run() (out verdict) {
 	r.config = a.aim(r.config).(map[string]any)
 	c.complete(r.config, manifest, false)
 	a.findLogins(r, stream)
-	converted, err := airbyte.Convert(data, airbyte.Options{Name: p.stream, Connector: p.connector, Streams: []string{p.stream}, Read: p.read})
+	converted, err := airbyte.ConvertManifest(data, airbyte.Options{Name: p.stream, Connector: p.connector, Streams: []string{p.stream}, Read: p.read})
 	require.NoError(p.t, err)
 	for _, gap := range converted.Gaps {
 		out.gaps = append(out.gaps, gap.String())
@@ -295,7 +295,7 @@ func (w *world) runOnce(kills int) (problems []string) {
 	run, err := w.env.Client().ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: w.queue + strconv.Itoa(w.runs), TaskQueue: w.queue},
 		protocol.PlaybookWorkflowName, w.input)
 	require.NoError(w.t, err)
-	result, err := ending.Of(ctx, run)
+	result, err := ending.WaitForResult(ctx, run)
 	switch {
 	case errors.Is(err, ending.ErrRefused):
 		return []string{"refused: " + err.Error()}

@@ -202,7 +202,7 @@ func (w *runSetOnServer) awaitRequest(i int) {
 func (w *runSetOnServer) end(ctx context.Context, i int) {
 	w.t.Helper()
 	close(w.api.released[i])
-	result, err := ending.Of(ctx, w.started[i])
+	result, err := ending.WaitForResult(ctx, w.started[i])
 	require.NoError(w.t, err, w.describe())
 	require.Equal(w.t, "completed", string(result.Status), "run %d: %v; %s", i, result.Error, w.describe())
 	replay(w.t, w.env, w.started[i])

@@ -172,7 +172,7 @@ func (r *round) onServer(t *testing.T) came {
 		Name: "oracle.yaml", Source: r.book.source(r.data), Workload: expression.Of(map[string]any{"api": server.URL}),
 	})
 	c := came{apart: true}
-	c.result, c.err = ending.Of(ctx, started)
+	c.result, c.err = ending.WaitForResult(ctx, started)
 	require.NoError(t, ctx.Err(), "the run did not end:\n%s", r.describe())
 	replay(t, env, started)
 	c.events, c.order = readEvents(ctx, t, env, id, started.GetRunID())

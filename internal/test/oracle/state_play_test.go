@@ -276,7 +276,7 @@ func (w *told) ends(ctx context.Context, p *startedRun) {
 	if p.result != nil {
 		return
 	}
-	result, err := ending.Of(ctx, p.started)
+	result, err := ending.WaitForResult(ctx, p.started)
 	require.NoError(w.t, ctx.Err(), "the run did not end:\n%s", w.s.describe())
 	require.NoError(w.t, err)
 	p.result = &result

@@ -28,15 +28,15 @@ var Started = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // Run is the run to which the calls in these tests belong.
 var Run = interpreter.RunInfo{WorkflowID: "table", RunID: "run-1", StartedAt: Started, Playbook: "table"}
 
-// Decode parses a playbook without its head; body starts with workload, workbook or workflow.
-func Decode(t testing.TB, body string) *playbook.Playbook {
+// DecodeBody parses a playbook without its head; body starts with workload, workbook or workflow.
+func DecodeBody(t testing.TB, body string) *playbook.Playbook {
 	t.Helper()
 	book, found := TryDecode(body)
 	require.False(t, found.HasErrors(), "%v\n%s", found, body)
 	return book
 }
 
-// TryDecode is Decode that also returns the problems.
+// TryDecode is DecodeBody that also returns the problems.
 func TryDecode(body string) (*playbook.Playbook, source.Diagnostics) {
 	text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: table}\n" + body
 	return playbook.Decode(source.NewFile("table.yaml", []byte(text)))

@@ -29,7 +29,7 @@ var sharedStore = sync.OnceValues(func() (*payload.Store, error) {
 		return nil, fmt.Errorf("make a payload store: %w", err)
 	}
 	atExit(func() { _ = os.RemoveAll(dir) })
-	address, err := payload.Directory(dir)
+	address, err := payload.DirectoryAddress(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,6 @@ func (e *Env) WithPayloadStore(t testing.TB) *Env {
 func (e *Env) WithStore(t testing.TB, store *payload.Store) *Env {
 	t.Helper()
 	storing := *e
-	storing.client = e.Dial(t, store.Use(client.Options{}))
+	storing.client = e.Dial(t, store.ClientOptions(client.Options{}))
 	return &storing
 }

@@ -29,7 +29,7 @@ func SaveTo(dir string) ReplayOption {
 
 // StoredIn makes replays read large values from another store than PayloadStore.
 func StoredIn(store *payload.Store) ReplayOption {
-	return func(c *replayConfig) { c.replayer.ExternalStorage = store.External() }
+	return func(c *replayConfig) { c.replayer.ExternalStorage = store.ExternalStorage() }
 }
 
 // ReplayAll replays a run, its chain and all its descendants (see Histories), each the given number of times, with
@@ -71,7 +71,7 @@ func Replay(histories []RunHistory, register func(worker.WorkflowReplayer), time
 func newReplayConfig(options []ReplayOption) replayConfig {
 	var config replayConfig
 	if store, err := sharedStore(); err == nil {
-		config.replayer.ExternalStorage = store.External()
+		config.replayer.ExternalStorage = store.ExternalStorage()
 	}
 	for _, option := range options {
 		option(&config)

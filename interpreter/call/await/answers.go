@@ -14,9 +14,9 @@ type Answers struct {
 	Reported *interpreter.ReportedProgress `json:"reported,omitempty"` // the latest progress, for display
 }
 
-// Check returns why an answer to an attempt of a step is refused; nil accepts it. question is the question of an
+// CheckAnswer returns why an answer to an attempt of a step is refused; nil accepts it. question is the question of an
 // approval, nil for other tools.
-func Check(answer interpreter.Answer, step string, question *Question, limits interpreter.RunLimits) error {
+func CheckAnswer(answer interpreter.Answer, step string, question *Question, limits interpreter.RunLimits) error {
 	if err := answer.Check(); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func Check(answer interpreter.Answer, step string, question *Question, limits in
 	return nil
 }
 
-// Accept stores an answer that Check has accepted. If the answer reports progress and awaited has a time limit, it
+// Accept stores an answer that CheckAnswer has accepted. If the answer reports progress and awaited has a time limit, it
 // returns the attempt with its deadline extended, otherwise nil. awaited is nil while the attempt is being sent and
 // nobody awaits it yet.
 func (a *Answers) Accept(answer interpreter.Answer, awaited *AnswerWait, now time.Time) (extended *AnswerWait) {
@@ -47,9 +47,9 @@ func (a *Answers) Accept(answer interpreter.Answer, awaited *AnswerWait, now tim
 	return awaited.extendTime(now)
 }
 
-// Outcome consumes the answer and returns the outcome of the attempt. Without an answer, the attempt has exceeded
+// ConsumeAnswer consumes the answer and returns the outcome of the attempt. Without an answer, the attempt has exceeded
 // its time.
-func (a *Answers) Outcome(step string, question *Question, awaited *AnswerWait, now time.Time) interpreter.Outcome {
+func (a *Answers) ConsumeAnswer(step string, question *Question, awaited *AnswerWait, now time.Time) interpreter.Outcome {
 	answer := a.Answer
 	if a.Answer = nil; answer == nil {
 		return a.overdueOutcome(step, question, awaited, now)
@@ -81,21 +81,21 @@ func (a *Answers) overdueOutcome(step string, question *Question, awaited *Answe
 	return interpreter.Outcome{Err: &interpreter.ErrorObject{Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable, Message: message}}
 }
 
-// Details describes the awaited attempt for people; nil if none is awaited, or if its answer has arrived.
-func (a *Answers) Details(attempt int, awaited *AnswerWait, question *Question) *interpreter.AwaitedDetails {
+// DescribeAwaited describes the awaited attempt for people; nil if none is awaited, or if its answer has arrived.
+func (a *Answers) DescribeAwaited(attempt int, awaited *AnswerWait, question *Question) *interpreter.AwaitedDetails {
 	if awaited == nil || a.Answer != nil {
 		return nil
 	}
-	shown := &interpreter.AwaitedDetails{Attempt: attempt, Since: awaited.Since, Until: awaited.Until, Approval: question.Approval()}
+	shown := &interpreter.AwaitedDetails{Attempt: attempt, Since: awaited.Since, Until: awaited.Until, Approval: question.ParseApproval()}
 	if reported := a.Reported; reported != nil {
 		shown.Done, shown.Total, shown.Message, shown.Reported = reported.Done, reported.Total, reported.Message, reported.At
 	}
 	return shown
 }
 
-// Choice returns the option with which an approval ends: the option of its answer, or of its on_timeout if nobody
+// ChosenOption returns the option with which an approval ends: the option of its answer, or of its on_timeout if nobody
 // answered. It returns "" if there is none.
-func (a *Answers) Choice(question *Question) string {
+func (a *Answers) ChosenOption(question *Question) string {
 	switch {
 	case question == nil:
 		return ""

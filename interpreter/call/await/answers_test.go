@@ -16,7 +16,7 @@ import (
 // question is that of an approval with these fields.
 func question(t *testing.T, fields map[string]any) *await.Question {
 	t.Helper()
-	book := tables.Decode(t, "workflow:\n  - {step: ask, tool: approval, message: \"Load?\"}\n")
+	book := tables.DecodeBody(t, "workflow:\n  - {step: ask, tool: approval, message: \"Load?\"}\n")
 	rendered := request.Request{Fields: map[string]expression.Value{"message": expression.Of("Load?")}}
 	for name, value := range fields {
 		rendered.Fields[name] = expression.Of(value)
@@ -62,7 +62,7 @@ func TestOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			answers := test.answers
-			outcome := answers.Outcome("ask", test.question, awaited, now.Add(time.Hour))
+			outcome := answers.ConsumeAnswer("ask", test.question, awaited, now.Add(time.Hour))
 			require.Nil(t, answers.Answer)
 			if test.kind == "" {
 				require.Nil(t, outcome.Err)
@@ -81,16 +81,16 @@ func TestChoice(t *testing.T) {
 	t.Parallel()
 	late := question(t, map[string]any{"on_timeout": "reject"})
 	answers := await.Answers{}
-	require.Empty(t, answers.Choice(nil))
-	require.Empty(t, answers.Choice(question(t, nil)))
-	require.Equal(t, "reject", answers.Choice(late))
+	require.Empty(t, answers.ChosenOption(nil))
+	require.Empty(t, answers.ChosenOption(question(t, nil)))
+	require.Equal(t, "reject", answers.ChosenOption(late))
 
 	answers.Accept(interpreter.Answer{Verb: interpreter.AnswerComplete, Option: "approve", By: "ann"}, nil, tables.Started)
-	require.Equal(t, "approve", answers.Choice(late))
-	outcome := answers.Outcome("ask", late, await.NewAnswerWait(tables.Started, 0), tables.Started)
+	require.Equal(t, "approve", answers.ChosenOption(late))
+	outcome := answers.ConsumeAnswer("ask", late, await.NewAnswerWait(tables.Started, 0), tables.Started)
 	require.Equal(t, map[string]any{"option": "approve", "by": "ann", "comment": nil, "at": "2026-01-02T03:04:05Z"}, outcome.Data)
 
-	outcome = answers.Outcome("ask", late, await.NewAnswerWait(tables.Started, time.Hour), tables.Started.Add(time.Hour))
+	outcome = answers.ConsumeAnswer("ask", late, await.NewAnswerWait(tables.Started, time.Hour), tables.Started.Add(time.Hour))
 	require.Equal(t, "reject", outcome.Data.(map[string]any)["option"])
 	require.Equal(t, "nobody answered in time", outcome.Data.(map[string]any)["comment"])
 }
@@ -102,11 +102,11 @@ func TestCheck(t *testing.T) {
 	complete := interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "ask"}, Verb: interpreter.AnswerComplete}
 	option, unknown, result := complete, complete, complete
 	option.Option, unknown.Option, result.Result = "approve", "later", expression.Of(1)
-	require.NoError(t, await.Check(option, "ask", approval, interpreter.RunLimits{}))
-	require.ErrorContains(t, await.Check(unknown, "ask", approval, interpreter.RunLimits{}), `the options of step ask are approve, reject, not "later"`)
-	require.ErrorContains(t, await.Check(result, "ask", approval, interpreter.RunLimits{}), "answer it with an option, not with a result")
-	require.NoError(t, await.Check(result, "ask", nil, interpreter.RunLimits{}))
-	require.ErrorContains(t, await.Check(option, "ask", nil, interpreter.RunLimits{}), "step ask does not ask for an approval")
+	require.NoError(t, await.CheckAnswer(option, "ask", approval, interpreter.RunLimits{}))
+	require.ErrorContains(t, await.CheckAnswer(unknown, "ask", approval, interpreter.RunLimits{}), `the options of step ask are approve, reject, not "later"`)
+	require.ErrorContains(t, await.CheckAnswer(result, "ask", approval, interpreter.RunLimits{}), "answer it with an option, not with a result")
+	require.NoError(t, await.CheckAnswer(result, "ask", nil, interpreter.RunLimits{}))
+	require.ErrorContains(t, await.CheckAnswer(option, "ask", nil, interpreter.RunLimits{}), "step ask does not ask for an approval")
 }
 
 // TestProgress: a report gives an attempt its whole time again, where it has a limit.
@@ -120,5 +120,5 @@ func TestProgress(t *testing.T) {
 	require.Equal(t, later.Add(time.Hour), extended.Until)
 	require.Equal(t, tables.Started, extended.Since)
 	require.Nil(t, answers.Answer)
-	require.Equal(t, "awaits an answer until 2026-01-02T04:05:05Z: 0 done, half", extended.Wait(answers.Reported).Summary)
+	require.Equal(t, "awaits an answer until 2026-01-02T04:05:05Z: 0 done, half", extended.DescribeWait(answers.Reported).Summary)
 }

@@ -30,8 +30,8 @@ func (a AnswerWait) extendTime(now time.Time) *AnswerWait {
 	return &a
 }
 
-// Wait describes the awaited attempt as the wait that lists and timers show.
-func (a AnswerWait) Wait(reported *interpreter.ReportedProgress) interpreter.Wait {
+// DescribeWait describes the awaited attempt as the wait that lists and timers show.
+func (a AnswerWait) DescribeWait(reported *interpreter.ReportedProgress) interpreter.Wait {
 	summary := "awaits an answer"
 	if !a.Until.IsZero() {
 		summary += " until " + a.Until.UTC().Format(time.RFC3339)

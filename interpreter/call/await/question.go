@@ -30,9 +30,9 @@ func NewQuestion(step string, action *playbook.Action, request *request.Request)
 	return question
 }
 
-// Approval parses the request's fields as an approval. It returns nil for other tools, and if the fields are
+// ParseApproval parses the request's fields as an approval. It returns nil for other tools, and if the fields are
 // invalid (Fault has the error, with which the attempt has failed).
-func (q *Question) Approval() *playbook.Approval {
+func (q *Question) ParseApproval() *playbook.Approval {
 	if q == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (q *Question) ApprovalError() error {
 
 // checkAnswer returns why an answer to the approval is refused; nil accepts it.
 func (q *Question) checkAnswer(answer interpreter.Answer) error {
-	approval := q.Approval()
+	approval := q.ParseApproval()
 	switch {
 	case answer.Verb != interpreter.AnswerComplete || approval == nil:
 		return nil
@@ -80,7 +80,7 @@ func (q *Question) checkAnswer(answer interpreter.Answer) error {
 	if !slices.Contains(approval.Options, answer.Option) {
 		faults = append(faults, fmt.Sprintf("the options of step %s are %s, not %q", q.step, strings.Join(approval.Options, ", "), answer.Option))
 	}
-	if _, err := approval.Fill(answer.Form, answer.Option == playbook.OptionReject); err != nil {
+	if _, err := approval.FillForm(answer.Form, answer.Option == playbook.OptionReject); err != nil {
 		faults = append(faults, err.Error())
 	}
 	if len(faults) > 0 {
@@ -91,7 +91,7 @@ func (q *Question) checkAnswer(answer interpreter.Answer) error {
 
 // answeredResult returns the result of an approval that has an answer.
 func (q *Question) answeredResult(answer interpreter.Answer, now time.Time) any {
-	result, err := q.Approval().Fill(answer.Form, true)
+	result, err := q.ParseApproval().FillForm(answer.Form, true)
 	if err != nil {
 		result = map[string]any{} // check has refused it
 	}

@@ -68,7 +68,7 @@ func mergePages(collected, contribution any) (sum, same any, err error) {
 	if collected == nil {
 		collected = map[string]any{}
 	}
-	return expression.Merge(collected, contribution), contribution, nil
+	return expression.MergeMaps(collected, contribution), contribution, nil
 }
 
 // appendPage concatenates a list, adds any other value as one element, and ignores nil. Only the call appends to

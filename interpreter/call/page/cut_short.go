@@ -34,7 +34,7 @@ func (p *Pages) RecordPaging(policy *playbook.Policy, page any) {
 		paged = *before
 	}
 	for i, ref := range pageMembers(policy) {
-		value, _ := expression.Walk(page, ref.Path)
+		value, _ := expression.FollowKeys(page, ref.Path)
 		if value == nil {
 			continue
 		}
@@ -93,7 +93,7 @@ func (p *Pages) CutShort(policies Policies, page, contribution any) string {
 		if paged.Had&bit == 0 {
 			continue
 		}
-		if _, has := expression.Walk(page, ref.Path); len(object) > 0 && (has || paged.Soft&bit != 0) {
+		if _, has := expression.FollowKeys(page, ref.Path); len(object) > 0 && (has || paged.Soft&bit != 0) {
 			continue
 		}
 		lacking = append(lacking, memberName(ref))
@@ -117,7 +117,7 @@ func (p *Pages) MissingMember(policies Policies, page any) string {
 			continue
 		}
 		for _, ref := range pageMembers(policy) {
-			if value, _ := expression.Walk(page, ref.Path); value == nil && !slices.ContainsFunc(ref.Path, isIndex) {
+			if value, _ := expression.FollowKeys(page, ref.Path); value == nil && !slices.ContainsFunc(ref.Path, isIndex) {
 				return fmt.Sprintf("has no %s, which policy %d compares to request the next page (%s)", memberName(ref), policy.Number, pageShape(page))
 			}
 		}

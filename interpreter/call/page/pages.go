@@ -21,8 +21,8 @@ type Pages struct {
 	Detached  int              `json:"detached,omitempty"`  // number of elements of Collected that are only in the workflow
 }
 
-// Restarted returns the pages of a call that restarts.
-func (p *Pages) Restarted() Pages { return Pages{Matched: p.Matched} }
+// AfterRestart returns the pages of a call that restarts.
+func (p *Pages) AfterRestart() Pages { return Pages{Matched: p.Matched} }
 
 // RemoveCollected returns the data collected since the last call of RemoveCollected, and removes it.
 func (p *Pages) RemoveCollected() []any {
@@ -36,13 +36,13 @@ func (p *Pages) StartSlice() { p.PagedBy, p.LastPage = nil, "" }
 
 // RecordMatches records policies that matched a success.
 func (p *Pages) RecordMatches(numbers ...int) {
-	p.Matched = lists.Add(p.Matched, numbers...)
+	p.Matched = lists.AddUnique(p.Matched, numbers...)
 }
 
 // IsRepeatedPage reports whether a page equals the previous one, and remembers it for the next comparison.
 func (p *Pages) IsRepeatedPage(page any) bool {
 	before := p.LastPage
-	p.LastPage = expression.Hash(page)
+	p.LastPage = expression.ShortDigest(page)
 	return p.LastPage == before
 }
 
@@ -61,7 +61,7 @@ func (c Collecting) collectOf(number int) *playbook.Collect {
 	if number == ofStep {
 		return c.Step
 	}
-	return c.Policies.Then(number).Collect
+	return c.Policies.ThenOf(number).Collect
 }
 
 // collectNumber returns the number of the collect for pages that a policy matches: the policy's own, otherwise the
@@ -88,10 +88,10 @@ func (c Collecting) onlyAppends() bool {
 	return !c.UsesStrategy(playbook.Replace) && !c.UsesStrategy(playbook.Merge)
 }
 
-// Add collects a page, and returns what it contributes. The collect is that of the policy that the page matched.
+// CollectPage collects a page, and returns what it contributes. The collect is that of the policy that the page matched.
 // The page that ends the call uses the last used collect, or the first one if none was used. reading determines
 // which rows the page contributes. The error is an *playbook.EvalError.
-func (p *Pages) Add(
+func (p *Pages) CollectPage(
 	by Collecting, decision retry.Decision, page expression.Value, reading Extraction,
 ) (contribution expression.Value, err error) {
 	number := decision.Policy
@@ -148,8 +148,8 @@ func (p *Pages) collectorNumber(by Collecting) int {
 	return by.collectNumber(0)
 }
 
-// Result returns the collected data of a successful call; false if nothing is collected.
-func (p *Pages) Result(by Collecting) (data any, collects bool) {
+// CollectedResult returns the collected data of a successful call; false if nothing is collected.
+func (p *Pages) CollectedResult(by Collecting) (data any, collects bool) {
 	collect := p.CollectedBy(by)
 	if collect == nil {
 		return nil, false
@@ -163,9 +163,9 @@ func (p *Pages) Result(by Collecting) (data any, collects bool) {
 func (p *Pages) SinkPolicy(policies Policies, decision retry.Decision) int {
 	number := decision.Policy
 	switch {
-	case len(policies.Then(number).PageSinks) == 0 && decision.Repeats():
+	case len(policies.ThenOf(number).PageSinks) == 0 && decision.Repeats():
 		return 0
-	case len(policies.Then(number).PageSinks) == 0:
+	case len(policies.ThenOf(number).PageSinks) == 0:
 		return policies.orFirstPolicy(p.Pager, func(then *playbook.Then) bool { return len(then.PageSinks) > 0 })
 	case decision.Repeats():
 		p.Pager = number
@@ -191,8 +191,8 @@ type Policies []*playbook.Policy
 // noPolicy is the Then of an outcome that no policy matched.
 var noPolicy playbook.Then
 
-// Then returns the then section of the numbered policy; for 0 an empty one.
-func (p Policies) Then(number int) *playbook.Then {
+// ThenOf returns the then section of the numbered policy; for 0 an empty one.
+func (p Policies) ThenOf(number int) *playbook.Then {
 	if number == 0 {
 		return &noPolicy
 	}

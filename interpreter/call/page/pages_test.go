@@ -17,13 +17,13 @@ import (
 // policies are those of a step whose retry has these lines.
 func by(t *testing.T, lines string) page.Collecting {
 	t.Helper()
-	step := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"+lines).Steps[0]
+	step := tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"+lines).Steps[0]
 	return page.Collecting{Policies: step.Retry, Step: step.PagesCollect()}
 }
 
 func policies(t *testing.T, lines string) page.Policies {
 	t.Helper()
-	return tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    retry:\n"+lines).Steps[0].Retry
+	return tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    retry:\n"+lines).Steps[0].Retry
 }
 
 func collecting(how string) string {
@@ -55,20 +55,20 @@ func TestAdd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			of, pages := by(t, "    retry:\n"+collecting(test.how)), page.Pages{}
-			_, err := pages.Add(of, another, expression.Of(tables.Value(t, test.first)), page.Extraction{})
+			_, err := pages.CollectPage(of, another, expression.Of(tables.Value(t, test.first)), page.Extraction{})
 			require.NoError(t, err)
-			contributed, err := pages.Add(of, ends, expression.Of(tables.Value(t, test.last)), page.Extraction{})
+			contributed, err := pages.CollectPage(of, ends, expression.Of(tables.Value(t, test.last)), page.Extraction{})
 			require.NoError(t, err)
 			require.JSONEq(t, test.contributed, tables.Encode(t, contributed.Data))
-			data, collects := pages.Result(of)
+			data, collects := pages.CollectedResult(of)
 			require.True(t, collects)
 			require.JSONEq(t, test.collected, tables.Encode(t, data))
 		})
 	}
 	pages := page.Pages{}
-	_, err := pages.Add(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Extraction{})
+	_, err := pages.CollectPage(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Extraction{})
 	require.ErrorContains(t, err, `collect: the page has no "rows" (it has "row")`)
-	kept, err := pages.Add(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Keep: func(rows any) (any, error) {
+	kept, err := pages.CollectPage(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Keep: func(rows any) (any, error) {
 		return rows.([]any)[:1], nil
 	}})
 	require.NoError(t, err)
@@ -120,10 +120,10 @@ func TestCollectorOfAPage(t *testing.T) {
 				if policy == ending {
 					decision = ends
 				}
-				_, err := pages.Add(of, decision, expression.Of(tables.Value(t, fmt.Sprintf(`{"own": "own %[1]d", "step": "step %[1]d", "rows": [%[1]d]}`, i+1))), extraction(t, test.step))
+				_, err := pages.CollectPage(of, decision, expression.Of(tables.Value(t, fmt.Sprintf(`{"own": "own %[1]d", "step": "step %[1]d", "rows": [%[1]d]}`, i+1))), extraction(t, test.step))
 				require.NoError(t, err)
 			}
-			data, collects := pages.Result(of)
+			data, collects := pages.CollectedResult(of)
 			require.Equal(t, test.want != "", collects)
 			if collects {
 				require.JSONEq(t, test.want, tables.Encode(t, data))
@@ -135,7 +135,7 @@ func TestCollectorOfAPage(t *testing.T) {
 // extraction is that of a step which has a line.
 func extraction(t *testing.T, line string) page.Extraction {
 	t.Helper()
-	return page.Extraction{Rows: tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    "+line+"\n").Steps[0].Rows}
+	return page.Extraction{Rows: tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    "+line+"\n").Steps[0].Rows}
 }
 
 func TestRepeats(t *testing.T) {
@@ -254,7 +254,7 @@ func TestTravel(t *testing.T) {
 	of := by(t, "    retry:\n"+collecting("path: rows"))
 	add := func(pages *page.Pages, from, to int) {
 		for n := from; n < to; n++ {
-			_, err := pages.Add(of, another, expression.Of(map[string]any{"rows": []any{n}}), page.Extraction{})
+			_, err := pages.CollectPage(of, another, expression.Of(map[string]any{"rows": []any{n}}), page.Extraction{})
 			require.NoError(t, err)
 		}
 	}
@@ -271,11 +271,11 @@ func TestTravel(t *testing.T) {
 				require.Equal(t, before > 0, activity.Detached == before && activity.Detached > 0)
 				add(&activity, before, mark)
 				marked := activity
-				require.Equal(t, mark, activity.Count())
+				require.Equal(t, mark, activity.CountElements())
 				add(&activity, mark, 8)
 
 				noted := activity // what a ledger has of it
-				if activity.Count() > 0 && mark > 0 {
+				if activity.CountElements() > 0 && mark > 0 {
 					require.True(t, noted.DropFirst(of, mark))
 					require.Len(t, noted.Collected.Data, 8-mark)
 					require.True(t, noted.PrependFirst(&marked, mark))

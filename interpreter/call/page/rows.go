@@ -38,7 +38,7 @@ func (e Extraction) contributionOf(page any, by *playbook.Collect) (contribution
 		}
 		contribution = rows
 	case by.Path != "" && page != nil:
-		value, found, err := expression.Path(page, by.Path)
+		value, found, err := expression.ValueAtPath(page, by.Path)
 		if err != nil || !found {
 			return nil, false, err
 		}
@@ -73,7 +73,7 @@ func (f *rowFinder) findRows(value any, keys, path []any) {
 			f.findAll(value, keys[i+1:], path)
 			return
 		}
-		next, has := expression.Walk(value, []any{key})
+		next, has := expression.FollowKeys(value, []any{key})
 		if !has {
 			f.noteMissing(fmt.Sprintf("%s has no %q (%s)", nameOf(path), expression.Text(key), pageShape(value)))
 			return

@@ -4,8 +4,8 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Count returns the number of collected elements, including those left with another host.
-func (p *Pages) Count() int {
+// CountElements returns the number of collected elements, including those left with another host.
+func (p *Pages) CountElements() int {
 	list, _ := p.Collected.Data.([]any)
 	return p.Detached + len(list)
 }

@@ -65,7 +65,7 @@ func (u Unread) Warning() string {
 		if !one.more {
 			continue
 		}
-		value, _ := expression.Walk(u.Answer, one.path)
+		value, _ := expression.FollowKeys(u.Answer, one.path)
 		name := memberName(expression.Ref{Root: "response", Path: one.path})
 		text := fmt.Sprintf("the response has %s, which no condition uses: there are more pages", name)
 		if one.what == signTotal {
@@ -114,7 +114,7 @@ func (u Unread) fixText(one found, name string) string {
 		}
 		pages = policy
 		for _, ref := range pageMembers(policy) {
-			if value, _ := expression.Walk(u.Answer, ref.Path); value == nil && len(one.path) > 0 && plainName(ref.Path) == plainName(one.path) {
+			if value, _ := expression.FollowKeys(u.Answer, ref.Path); value == nil && len(one.path) > 0 && plainName(ref.Path) == plainName(one.path) {
 				return fmt.Sprintf("; policy %d uses %s, which it does not have: did you mean %s?", policy.Number, memberName(ref), name)
 			}
 		}

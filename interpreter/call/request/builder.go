@@ -34,7 +34,7 @@ type Moment struct {
 
 // NewBuilder prepares the requests of a source. It renders nothing yet, so it cannot fail.
 func NewBuilder(source Source) Builder {
-	action := source.Book.Resolve(source.Action)
+	action := source.Book.ResolveAction(source.Action)
 	if source.Sink != nil && source.Sink.isPublishing() {
 		bare := *action
 		bare.Args = nil // there are no rows
@@ -43,8 +43,8 @@ func NewBuilder(source Source) Builder {
 	return Builder{source: source, action: action}
 }
 
-// Action returns the resolved action of the requests.
-func (b *Builder) Action() *playbook.Action { return b.action }
+// ResolvedAction returns the resolved action of the requests.
+func (b *Builder) ResolvedAction() *playbook.Action { return b.action }
 
 // StartRequest renders the first request and makes it the current one. notes are warnings from its expressions.
 func (b *Builder) StartRequest(r *Requests, m Moment, now time.Time) (notes []string, err error) {
@@ -73,7 +73,7 @@ func (b *Builder) StartRequest(r *Requests, m Moment, now time.Time) (notes []st
 // RenderAgain renders the first request again, for another moment, without making it the current one; repeats says that
 // the call has made it before.
 func (b *Builder) RenderAgain(r *Requests, m Moment, now time.Time) (request Request, repeats bool, notes []string, err error) {
-	first := r.Restarted()
+	first := r.AfterRestart()
 	if notes, err = b.StartRequest(&first, m, now); err != nil {
 		return Request{}, false, nil, err
 	}
@@ -118,7 +118,7 @@ func (b *Builder) AttemptInput(r *Requests, m Moment, now time.Time) (interprete
 		Fields: request.Fields, Params: request.Params, Auth: request.Auth, Origin: request.Origin, NextURL: request.hasNextURL(),
 		TimeoutSeconds: b.AttemptLimit(m.StartedAt).Seconds(),
 		OperationKey:   operation, AttemptKey: attempt,
-		IdempotencyKey: idempotencyKey(b.action, b.tool, request.Method(s.Sink != nil), operation, attempt),
+		IdempotencyKey: idempotencyKey(b.action, b.tool, request.HTTPMethod(s.Sink != nil), operation, attempt),
 		Secret:         s.secretWork(request),
 	}
 	if request.SendsRequest() {
@@ -146,7 +146,7 @@ func (b *Builder) AttemptInput(r *Requests, m Moment, now time.Time) (interprete
 func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Moment) (err error) {
 	sink := b.source.Sink
 	writes := sink.defaultRows()
-	input.Place, input.Fingerprint, input.Staging = sink.Place, expression.Hash(writes), sink.Staging
+	input.Place, input.Fingerprint, input.Staging = sink.Place, expression.ShortDigest(writes), sink.Staging
 	if !sink.isPublishing() && b.action.Args == nil && b.action.Field(playbook.FieldStatement) == nil {
 		input.Result = &expression.Value{Data: writes}
 	}
@@ -196,8 +196,8 @@ func (b *Builder) RequestScope(request *Request, m Moment) *interpreter.Scope {
 	return scope
 }
 
-// Tool returns the name of the tool of a call that started at started; "" if it cannot be rendered.
-func (b *Builder) Tool(started time.Time) string {
+// ToolName returns the name of the tool of a call that started at started; "" if it cannot be rendered.
+func (b *Builder) ToolName(started time.Time) string {
 	if b.tool != "" {
 		return b.tool
 	}
@@ -211,9 +211,9 @@ func (b *Builder) Tool(started time.Time) string {
 	return expression.Text(name)
 }
 
-// Traits returns the traits of the call's tool; the default ones if its name is unknown.
-func (b *Builder) Traits(started time.Time) playbook.Traits {
-	return playbook.TraitsOf(b.Tool(started))
+// ToolTraits returns the traits of the call's tool; the default ones if its name is unknown.
+func (b *Builder) ToolTraits(started time.Time) playbook.Traits {
+	return playbook.TraitsOf(b.ToolName(started))
 }
 
 // maxSending bounds how long the request that starts an awaited attempt may take. The attempt's timeout may be
@@ -223,7 +223,7 @@ const maxSending = 30 * time.Second
 // AttemptLimit returns how long the activity of an attempt may take; 0 for no limit.
 func (b *Builder) AttemptLimit(started time.Time) time.Duration {
 	limit := b.AnswerLimit(started)
-	if b.Traits(started).Awaits && (limit == 0 || limit > maxSending) {
+	if b.ToolTraits(started).Awaits && (limit == 0 || limit > maxSending) {
 		return maxSending
 	}
 	return limit
@@ -232,7 +232,7 @@ func (b *Builder) AttemptLimit(started time.Time) time.Duration {
 // AnswerLimit returns how long an attempt may take to be answered, or between reports of its progress; 0 for no
 // limit.
 func (b *Builder) AnswerLimit(started time.Time) time.Duration {
-	return timeoutOf(b.action, b.Tool(started))
+	return timeoutOf(b.action, b.ToolName(started))
 }
 
 // prepareRequest renders the args and the tool's name, which the fields may use.
@@ -322,7 +322,7 @@ func (b *Builder) fingerprintOf(request Request, m Moment) (Fingerprints, error)
 	if err := b.renewKeys(&request, m, noKeys); err != nil {
 		return nil, err
 	}
-	return request.fingerprintFor(b.Tool(m.StartedAt)), nil
+	return request.fingerprintFor(b.ToolName(m.StartedAt)), nil
 }
 
 func (b *Builder) newRenderer(request *Request, m Moment, budget *expression.Budget) renderer {

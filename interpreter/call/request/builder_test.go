@@ -16,7 +16,7 @@ import (
 // source is the first step of a playbook with these lines.
 func source(t *testing.T, lines string) request.Source {
 	t.Helper()
-	book := tables.Decode(t, "workflow:\n  - step: send\n    tool: http\n    url: http://x/a\n"+lines)
+	book := tables.DecodeBody(t, "workflow:\n  - step: send\n    tool: http\n    url: http://x/a\n"+lines)
 	step := book.Steps[0]
 	return request.Source{
 		Book: book, Run: tables.Run, Step: step, Action: step.Action, Visit: 1,
@@ -160,7 +160,7 @@ func TestPath(t *testing.T) {
 		{"out/{{ args.name }}.csv", nil, "", "{{ args.name }} is nil; every part of a path needs a value"},
 		{"{{ args.name }}", nil, "", "{{ args.name }} is nil; every part of a path needs a value"},
 	} {
-		book := tables.Decode(t, "workflow:\n  - step: send\n    tool: file\n    path: \""+test.path+"\"\n")
+		book := tables.DecodeBody(t, "workflow:\n  - step: send\n    tool: file\n    path: \""+test.path+"\"\n")
 		of := request.Source{
 			Book: book, Run: tables.Run, Step: book.Steps[0], Action: book.Steps[0].Action, Visit: 1,
 			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}), Args: map[string]any{"name": test.name},
@@ -182,7 +182,7 @@ func TestRestarted(t *testing.T) {
 	m := request.Moment{StartedAt: tables.Started, Page: 1}
 	builder, requests := first(t, source(t, "    auth: api\n"), m)
 	require.Equal(t, "http://x", requests.Request.Origin)
-	again := requests.Restarted()
+	again := requests.AfterRestart()
 	require.Empty(t, again.Seen)
 	require.Empty(t, again.Request.Fields)
 	_, err := builder.StartRequest(&again, m, tables.Started)
@@ -215,7 +215,7 @@ func TestSinkThatPublishes(t *testing.T) {
 // TestShapeOfRows: what a sink makes of its rows goes along with what its expressions name, but for the rows themselves.
 func TestShapeOfRows(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `workload: {src: crm, other: x}
+	book := tables.DecodeBody(t, `workload: {src: crm, other: x}
 workflow:
   - step: fetch
     tool: http
@@ -238,13 +238,13 @@ workflow:
 		return in
 	}
 	in := input()
-	require.Equal(t, rows, in.Rows(), "they are not changed here")
+	require.Equal(t, rows, in.SinkRows(), "they are not changed here")
 	require.Equal(t, map[string]any{"src": "crm", "operation_key": in.OperationKey, "this": map[string]any{"status": "success"}}, in.Shape.Scope.Data)
 	require.Equal(t, []string{"x"}, in.Shape.Exclude)
 	require.Equal(t, tables.Started, in.Shape.Now)
 	require.Len(t, in.Shape.Fields, 5)
 	require.Equal(t, "{{ src }}", in.Shape.Fields[0].Template)
-	require.NotZero(t, in.Shape.Fields[0].Places.At(3).Line)
+	require.NotZero(t, in.Shape.Fields[0].Places.PositionAt(3).Line)
 
 	of.Sink.Staging = &interpreter.Staging{Do: interpreter.StagingPublish}
 	require.Nil(t, input().Shape, "it has no rows")
@@ -254,7 +254,7 @@ workflow:
 // decision may do is done here, as is all of runs that began before attempts did that.
 func TestArgsThatMapManyRows(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, `workload: {src: crm}
+	book := tables.DecodeBody(t, `workload: {src: crm}
 workflow:
   - step: fetch
     tool: http
@@ -293,11 +293,11 @@ workflow:
 	many, err := input(40_000, true)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"src": "crm", "operation_key": many.OperationKey}, many.Shape.Scope.Data)
-	require.Len(t, many.Rows(), 40_000)
+	require.Len(t, many.SinkRows(), 40_000)
 	rows, err := many.ShapeRows(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) { return part(0, rows) })
 	require.NoError(t, err)
 	first := rows.Args.Data.([]any)[0].(map[string]any)
-	want := few.Rows()[0].(map[string]any)
+	want := few.SinkRows()[0].(map[string]any)
 	require.Equal(t, want, first)
 	_, err = input(40_000, false)
 	require.ErrorContains(t, err, "the expressions of one decision may")
@@ -308,7 +308,7 @@ workflow:
 func TestArgsOfNothingWriteNothing(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]int{"{{ nil }}": 0, "{{ [] }}": 0, "{{ result }}": 2, "{{ result[0] }}": 1} {
-		book := tables.Decode(t, `workflow:
+		book := tables.DecodeBody(t, `workflow:
   - step: fetch
     tool: http
     url: http://x
@@ -327,6 +327,6 @@ func TestArgsOfNothingWriteNothing(t *testing.T) {
 		require.NoError(t, err)
 		input, err := builder.AttemptInput(&requests, m, tables.Started)
 		require.NoError(t, err)
-		require.Len(t, input.Rows(), want, args)
+		require.Len(t, input.SinkRows(), want, args)
 	}
 }

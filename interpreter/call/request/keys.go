@@ -40,7 +40,7 @@ func (b *Builder) OperationKey(m Moment) string {
 			place += "@" + lap
 		}
 	}
-	parts := []any{b.source.Run.Identity(), b.source.Step.Name, b.source.Visit, b.source.iterationIndex(), m.Page, place}
+	parts := []any{b.source.Run.KeyPrefix(), b.source.Step.Name, b.source.Visit, b.source.iterationIndex(), m.Page, place}
 	if m.Restarts > 0 {
 		parts = append(parts, m.Restarts) // or the server would repeat its response of the previous round
 	}
@@ -50,7 +50,7 @@ func (b *Builder) OperationKey(m Moment) string {
 	if claim != "" {
 		parts = append(parts, claim) // under another claim, the same page number is another page
 	}
-	b.cached = keyCache{page: m.Page, restarts: m.Restarts, claim: claim, key: Digest(parts...)}
+	b.cached = keyCache{page: m.Page, restarts: m.Restarts, claim: claim, key: KeyDigest(parts...)}
 	return b.cached.key
 }
 
@@ -70,7 +70,7 @@ func (b *Builder) attemptKeys(m Moment) map[string]any {
 	if sent := &b.cached; sent.names == nil || sent.attempt != attempt || sent.from != from {
 		sent.attempt, sent.from = attempt, from
 		sent.names = map[string]any{"operation_key": operation, "attempt_key": b.AttemptKey(m)}
-		if b.Traits(m.StartedAt).Awaits {
+		if b.ToolTraits(m.StartedAt).Awaits {
 			sent.names[playbook.CallbackWord] = callbackKeys(operation)
 		}
 		if b.source.Sink != nil {

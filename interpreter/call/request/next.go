@@ -24,7 +24,7 @@ func (r renderer) nextRequest(previous Request, call *playbook.NextCall, scope *
 		}
 		request.mergeOver(request.Args.Data, args)
 		if UsesAny(namesKeys...)(r.action.Args) {
-			request.Overlay.Args = expression.Of(expression.Merge(request.Overlay.Args.Data, args))
+			request.Overlay.Args = expression.Of(expression.MergeMaps(request.Overlay.Args.Data, args))
 		}
 	}
 	if err := request.changeBy(call, scope, r.budget); err != nil {
@@ -118,7 +118,7 @@ func absentError(node *playbook.Node, value any, path string) error {
 		}
 	case node.Entries != nil:
 		for _, entry := range node.Entries {
-			if err := absentError(entry.Value, expression.Member(value, entry.Key), path+"."+entry.Key); err != nil {
+			if err := absentError(entry.Value, expression.MapMember(value, entry.Key), path+"."+entry.Key); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,7 @@ func (r renderer) renderField(field *playbook.Entry, request *Request) (value an
 		value, request.Data, err = field.Value.RenderPlaced(r.scope, r.budget)
 	case r.intoFile && field.Key == playbook.FieldPath && len(secret.sealedSteps(field.Value)) == 0:
 		value, err = field.Value.RenderPath(r.scope, r.budget)
-	case r.moves && field.Value.Call() != nil:
+	case r.moves && field.Value.AsCall() != nil:
 		value, err = secret.renderCall(field.Value, field.Key, request)
 	case field.Key == playbook.FieldURL:
 		value, err = secret.renderURL(field.Value, playbook.FieldURL)

@@ -50,7 +50,7 @@ func (o overlay) IsZero() bool {
 
 // mergeOver sets the args to args with over merged over them.
 func (r *Request) mergeOver(args, over any) {
-	r.Args = expression.Of(expression.Merge(args, over))
+	r.Args = expression.Of(expression.MergeMaps(args, over))
 	if len(r.Deferred) > 0 {
 		r.Deferred = withoutCoveredBy(r.Deferred, over)
 	}
@@ -133,11 +133,11 @@ func (r *Request) SendsRequest() bool {
 	return sends
 }
 
-// Method returns the HTTP method of the request. Without one it is POST for sinks, which write, and for webhooks,
+// HTTPMethod returns the HTTP method of the request. Without one it is POST for sinks, which write, and for webhooks,
 // which start something.
-func (r *Request) Method(writes bool) string {
+func (r *Request) HTTPMethod(writes bool) string {
 	if start, ok := r.Fields[playbook.FieldOnStart]; ok {
-		if method := expression.Member(start.Data, playbook.FieldMethod); method != nil {
+		if method := expression.MapMember(start.Data, playbook.FieldMethod); method != nil {
 			return expression.Text(method)
 		}
 		return "POST"
@@ -157,7 +157,7 @@ func (r *Request) String() string {
 	if !has {
 		return ""
 	}
-	text := r.Method(false) + " " + expression.Text(url.Data)
+	text := r.HTTPMethod(false) + " " + expression.Text(url.Data)
 	params := expression.MapOf(r.Fields[playbook.FieldParams].Data)
 	for i, name := range playbook.SortedKeys(params) {
 		separator := "&"
@@ -175,5 +175,5 @@ func (r *Request) fingerprintFor(tool string) Fingerprints {
 	if len(r.Deferred) > 0 {
 		parts = append(parts, deferredDigest(r.Deferred))
 	}
-	return expression.Sum(parts...)[:fingerprintSize]
+	return expression.DigestBytes(parts...)[:fingerprintSize]
 }

@@ -12,9 +12,11 @@ type Requests struct {
 	Seen    Fingerprints `json:"seen,omitempty"` // of requests made
 }
 
-// Restarted returns the requests of a call that restarts. The origin is kept, or a page could send the first
+// AfterRestart returns the requests of a call that restarts. The origin is kept, or a page could send the first
 // request elsewhere.
-func (r *Requests) Restarted() Requests { return Requests{Request: Request{Origin: r.Request.Origin}} }
+func (r *Requests) AfterRestart() Requests {
+	return Requests{Request: Request{Origin: r.Request.Origin}}
+}
 
 // SetCurrent makes a request the current one.
 func (r *Requests) SetCurrent(request Request) { r.Request = request }

@@ -39,8 +39,8 @@ func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Mome
 		named = b.action.Args.Template.RowMap().Refs()
 	}
 	if of != nil {
-		work.Fields, work.Exclude, work.Only = interpreter.NewRowFields(of.Fields), of.Excluded(), of.Only
-		for _, node := range of.Nodes() {
+		work.Fields, work.Exclude, work.Only = interpreter.NewRowFields(of.Fields), of.ExcludedNames(), of.Only
+		for _, node := range of.FieldNodes() {
 			named = append(named, node.Refs()...)
 		}
 	}

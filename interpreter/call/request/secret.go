@@ -74,7 +74,7 @@ func (d *deferring) renderRequest(node *playbook.Node, field string) (any, error
 // renderCall renders a map that is a call of a tool, like the fields of that tool. The parameters of its statement
 // become those of the request.
 func (d *deferring) renderCall(node *playbook.Node, field string, request *Request) (any, error) {
-	name, _ := node.Call().ToolName()
+	name, _ := node.AsCall().ToolName()
 	traits, call := playbook.TraitsOf(name), make(map[string]any, len(node.Entries))
 	for _, entry := range node.Entries {
 		render := d.renderValue

@@ -61,19 +61,19 @@ func (s *Source) iterationIndex() any {
 // write, so two keys must never collide.
 const keyLength = 32
 
-// Digest returns a digest of values, in the length of a key.
-func Digest(parts ...any) string { return expression.Digest(parts...)[:keyLength] }
+// KeyDigest returns a digest of values, in the length of a key.
+func KeyDigest(parts ...any) string { return expression.Digest(parts...)[:keyLength] }
 
 // LedgerKey identifies the call in ledgers. It differs between the runs of one identity; a call that continues one
 // of an earlier run uses the key of that call instead (State.Ledger).
 func (s *Source) LedgerKey() string {
-	return Digest(s.Run.Identity(), s.Run.WholeLap(), s.Step.Name, s.Visit, s.iterationIndex())
+	return KeyDigest(s.Run.KeyPrefix(), s.Run.WholeLap(), s.Step.Name, s.Visit, s.iterationIndex())
 }
 
-// Target returns where a sink of the call writes, without the data to write. fixed is false if that is only known
+// SinkTarget returns where a sink of the call writes, without the data to write. fixed is false if that is only known
 // when there is something to write.
-func (s *Source) Target(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
-	action := s.Book.Resolve(sink.Action)
+func (s *Source) SinkTarget(sink *playbook.Sink, now time.Time) (input interpreter.ToolInput, fixed bool) {
+	action := s.Book.ResolveAction(sink.Action)
 	if !s.Step.FixedPlace(action) {
 		return interpreter.ToolInput{}, false
 	}

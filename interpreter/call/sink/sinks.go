@@ -38,15 +38,15 @@ func (s *Sinks) SinkOf(choice Choice) *playbook.Sink {
 	case choice.DeadLetter:
 		return s.DeadLetter
 	}
-	then := s.Policies.Then(choice.Policy)
+	then := s.Policies.ThenOf(choice.Policy)
 	if choice.Page {
 		return then.PageSinks[choice.Number]
 	}
 	return then.Sinks[choice.Number]
 }
 
-// All returns all sinks that the call may write to.
-func (s *Sinks) All() []*playbook.Sink {
+// AllSinks returns all sinks that the call may write to.
+func (s *Sinks) AllSinks() []*playbook.Sink {
 	var all []*playbook.Sink
 	for _, policy := range s.Policies {
 		all = slices.Concat(all, policy.Then.PageSinks, policy.Then.Sinks)
@@ -79,12 +79,12 @@ func (s *Sinks) ForResult(result *interpreter.CallResult, pages *page.Pages, dec
 
 // forPolicy returns the sinks of a policy that get the result of the call.
 func (s *Sinks) forPolicy(number int) []Choice {
-	return numberChoices(Choice{Policy: number}, s.Policies.Then(number).Sinks)
+	return numberChoices(Choice{Policy: number}, s.Policies.ThenOf(number).Sinks)
 }
 
 // ForPage returns the sinks of a policy that get a page.
 func (s *Sinks) ForPage(number int) []Choice {
-	return numberChoices(Choice{Policy: number, Page: true}, s.Policies.Then(number).PageSinks)
+	return numberChoices(Choice{Policy: number, Page: true}, s.Policies.ThenOf(number).PageSinks)
 }
 
 func numberChoices(choice Choice, sinks []*playbook.Sink) []Choice {

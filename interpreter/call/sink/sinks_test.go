@@ -25,7 +25,7 @@ const stepWithSinks = `workflow:
 
 func sinksOf(t *testing.T) (*playbook.Playbook, *playbook.Step, sink.Sinks) {
 	t.Helper()
-	book := tables.Decode(t, stepWithSinks)
+	book := tables.DecodeBody(t, stepWithSinks)
 	step := book.Steps[0]
 	return book, step, sink.Sinks{Policies: step.Retry, After: step.Loop.Sinks, DeadLetter: interpreter.DeadLetterSink(step)}
 }
@@ -54,7 +54,7 @@ func TestOf(t *testing.T) {
 			require.Equal(t, test.want, sinks.ForResult(test.result, &page.Pages{}, test.decided))
 		})
 	}
-	require.Len(t, sinks.All(), 4)
+	require.Len(t, sinks.AllSinks(), 4)
 	require.Equal(t, step.Retry[0].Then.PageSinks[0], sinks.SinkOf(sink.Choice{Policy: 1, Page: true}))
 	require.Equal(t, step.Loop.Sinks[0], sinks.SinkOf(sink.Choice{After: 1}))
 	require.Equal(t, sinks.DeadLetter, sinks.SinkOf(sink.Choice{DeadLetter: true}))
@@ -109,7 +109,7 @@ func TestStagedRows(t *testing.T) {
 func TestOfAList(t *testing.T) {
 	t.Parallel()
 	const two = "[{tool: file, path: a}, {tool: file, path: b}]"
-	book := tables.Decode(t, `workflow:
+	book := tables.DecodeBody(t, `workflow:
   - step: fetch
     tool: http
     url: http://x
@@ -132,5 +132,5 @@ func TestOfAList(t *testing.T) {
 	require.Equal(t, []string{"fetch.retry[1].then.sink.1", "fetch.retry[1].then.sink.2", "fetch.sink.1", "fetch.sink.2"}, places(success))
 	failure := sinks.ForResult(&interpreter.CallResult{Status: interpreter.StatusError, Error: &interpreter.ErrorObject{Kind: interpreter.KindHTTP}}, &page.Pages{}, 2)
 	require.Equal(t, []string{"fetch.retry[2].then.sink.1", "fetch.retry[2].then.sink.2"}, places(failure))
-	require.Len(t, sinks.All(), 8)
+	require.Len(t, sinks.AllSinks(), 8)
 }

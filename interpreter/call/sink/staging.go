@@ -27,12 +27,12 @@ type Round struct {
 	Restarts  int
 }
 
-// stages reports whether a sink of the call stages rows.
-func (r Round) stages(sink *playbook.Sink) bool { return r.Limits.Stages(r.Book, r.Step, sink) }
+// stagesRows reports whether a sink of the call stages rows.
+func (r Round) stagesRows(sink *playbook.Sink) bool { return r.Limits.StagesRows(r.Book, r.Step, sink) }
 
 // StagingOf returns what a sink does to staged rows; nil if it stages none.
 func (r Round) StagingOf(sink *playbook.Sink, do interpreter.StagingStep) *interpreter.Staging {
-	if !r.stages(sink) {
+	if !r.stagesRows(sink) {
 		return nil
 	}
 	staging := interpreter.Staging{Part: r.Index, Round: r.Restarts, Do: do}
@@ -48,7 +48,7 @@ func (r Round) StagingOf(sink *playbook.Sink, do interpreter.StagingStep) *inter
 // LoopStaging returns the ID of the rows that a loop stages for a sink. All runs of an identity share it, because
 // an iteration that one of them has finished is not repeated by the next.
 func LoopStaging(run interpreter.RunInfo, step *playbook.Step, visit int, sink *playbook.Sink) string {
-	return stagingID(run.Identity(), step.Name, visit, sink.Place)
+	return stagingID(run.KeyPrefix(), step.Name, visit, sink.Place)
 }
 
 func stagingID(parts ...any) string { return expression.Digest(parts...)[:stagingIDLength] }
@@ -68,7 +68,7 @@ func (r Round) BeginInputs(sinks *Sinks, now time.Time) (begins []interpreter.To
 		if staging == nil || r.Book.StagesFile(r.Step, sink) { // of files nobody has to know that they will be written
 			continue
 		}
-		input, fixed := r.Target(sink, now)
+		input, fixed := r.SinkTarget(sink, now)
 		if !fixed {
 			continue
 		}
@@ -95,7 +95,7 @@ func (r Round) EndChoices(sinks *Sinks, result *interpreter.CallResult) (chosen 
 	whole := !result.Meta.Truncated && !result.Meta.Incomplete && result.Status == interpreter.StatusSuccess
 	for _, choice := range sinks.forSuccess() {
 		switch sink := sinks.SinkOf(choice); {
-		case !r.stages(sink):
+		case !r.stagesRows(sink):
 		case do == interpreter.StagingPublish && !whole && r.Book.PublishesWhole(r.Step, sink):
 			warnings = append(warnings, UnpublishedWarning(r.Book, r.Step, sink))
 		default:
@@ -114,7 +114,7 @@ func UnpublishedWarning(book *playbook.Playbook, step *playbook.Step, sink *play
 		}
 		return fmt.Sprintf("sink %s: the step has failed, so nothing was added to its path; what was written is added when its failed iterations have run again", sink.Place)
 	}
-	if book.Replaces(sink) {
+	if book.ReplacesRows(sink) {
 		return fmt.Sprintf("sink %s: not everything was read, so its table keeps its previous rows", sink.Place)
 	}
 	return fmt.Sprintf("sink %s: not everything was read, so no row was deleted from its table", sink.Place)

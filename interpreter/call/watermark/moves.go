@@ -61,7 +61,7 @@ func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
 	if s == nil || !w.ReadsSlices() {
 		return nil
 	}
-	return s.Section.Form().NextSlice(w.Slice, s.Section.Step, pages)
+	return s.Section.CursorForm().NextSlice(w.Slice, s.Section.Step, pages)
 }
 
 // End describes how a call ends that keeps a state.
@@ -120,8 +120,8 @@ func (w *Watermark) nextWrite(move *incremental.Move) *incremental.StateWrite {
 	return &incremental.StateWrite{Name: w.Name, Holder: w.Holder, Run: w.Run, Number: w.Writes + 1, Move: move}
 }
 
-// Moves returns a move as a write of its own, without rows.
-func (w *Watermark) Moves(move *incremental.Move) []incremental.Moves {
+// AsMoves returns a move as a write of its own, without rows.
+func (w *Watermark) AsMoves(move *incremental.Move) []incremental.Moves {
 	return []incremental.Moves{{Group: w.Group, Writes: []incremental.StateWrite{*w.nextWrite(move)}}}
 }
 
@@ -153,7 +153,7 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 	if known.Sweep {
 		floor = move.To
 	}
-	known.Floor = section.Form().Before(floor, section.Lag).Position
+	known.Floor = section.CursorForm().BeforeLag(floor, section.Lag).Position
 	if section.Token != nil && known.Sweep {
 		known.Floor = incremental.AboveToken
 	}

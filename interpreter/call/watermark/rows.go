@@ -28,9 +28,9 @@ func (w *Watermark) Read(section *playbook.Incremental, data any, started time.T
 
 // readCursors reads the cursors of a page's rows.
 func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, started time.Time) *interpreter.ErrorObject {
-	form := section.Form()
+	form := section.CursorForm()
 	start, dated := incremental.CursorAt(section.Type, started)
-	bound := form.Before(w.Newest, section.Lag) // nothing is below none
+	bound := form.BeforeLag(w.Newest, section.Lag) // nothing is below none
 	newest, largest := newMaximum(w.Newest), newMaximum(w.Largest)
 	const usual = 16 // bytes of a position
 	positions := make([]byte, 0, len(rows)*usual)

@@ -84,9 +84,9 @@ func (s *StatefulStep) defaultStateName(group string) (string, error) {
 	return group + "/" + expression.Text(element), nil
 }
 
-// Claim returns the request for a state. holder is the key of the call, and about identifies the source of the
+// ClaimRequest returns the request for a state. holder is the key of the call, and about identifies the source of the
 // state.
-func (s *StatefulStep) Claim(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
+func (s *StatefulStep) ClaimRequest(pending Pending, holder string, about incremental.SourceIdentity, now time.Time) interpreter.StateInput {
 	return s.placeRequest(interpreter.StateInput{
 		Group: pending.Group,
 		Claim: &incremental.Claim{
@@ -103,7 +103,7 @@ func (s *StatefulStep) rowKey(now time.Time) []string {
 	if len(s.Section.Key) > 0 || sink == nil || s.Section.Type == incremental.Token {
 		return s.Section.Key
 	}
-	input, _ := s.Target(sink, now)
+	input, _ := s.SinkTarget(sink, now)
 	return request.KeyColumns(input.Fields["key"].Data)
 }
 
@@ -126,32 +126,32 @@ func (s *StatefulStep) NewWatermark(pending Pending, holder string, claimed incr
 	own.Value = initial
 	if !own.Found.IsZero() && !s.isFullRefresh() {
 		state := incremental.State{Watermark: own.Found, KnownFrom: claimed.KnownFrom}
-		own.Value = state.ReadsFrom(s.Section.Form(), s.Section.Lag)
-		own.LessLag = !own.Value.Equal(s.Section.Form().Before(own.Found, s.Section.Lag))
+		own.Value = state.ReadsFrom(s.Section.CursorForm(), s.Section.Lag)
+		own.LessLag = !own.Value.Equal(s.Section.CursorForm().BeforeLag(own.Found, s.Section.Lag))
 	}
-	own.Slice, err = s.Section.Slice(own.Value, s.Scope, expression.DecisionBudget(now), now)
+	own.Slice, err = s.Section.FirstSlice(own.Value, s.Scope, expression.DecisionBudget(now), now)
 	return &own, err
 }
 
-// Move returns the request to move the state.
-func (s *StatefulStep) Move(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
-	return s.placeRequest(interpreter.StateInput{Moves: w.Moves(move)}, now)
+// MoveRequest returns the request to move the state.
+func (s *StatefulStep) MoveRequest(w *Watermark, move *incremental.Move, now time.Time) interpreter.StateInput {
+	return s.placeRequest(interpreter.StateInput{Moves: w.AsMoves(move)}, now)
 }
 
 // placeRequest adds to a request where the state is kept.
 func (s *StatefulStep) placeRequest(request interpreter.StateInput, now time.Time) interpreter.StateInput {
-	if request.Place = s.Home(now); request.Place != nil {
+	if request.Place = s.StateSink(now); request.Place != nil {
 		request.Group = ""
 	}
 	return request
 }
 
-// Home returns the sink whose database keeps the state, without the data to write; nil if Temporal keeps it.
-func (s *StatefulStep) Home(now time.Time) *interpreter.ToolInput {
+// StateSink returns the sink whose database keeps the state, without the data to write; nil if Temporal keeps it.
+func (s *StatefulStep) StateSink(now time.Time) *interpreter.ToolInput {
 	if s.home == nil {
 		return nil
 	}
-	input, fixed := s.Target(s.home, now)
+	input, fixed := s.SinkTarget(s.home, now)
 	if !fixed {
 		return nil
 	}
@@ -166,8 +166,8 @@ func (s *StatefulStep) isHome(sink *playbook.Sink, now time.Time) bool {
 	if s.home == sink {
 		return true
 	}
-	at, fixed := s.Target(s.home, now)
-	other, alsoFixed := s.Target(sink, now)
+	at, fixed := s.SinkTarget(s.home, now)
+	other, alsoFixed := s.SinkTarget(sink, now)
 	return fixed && alsoFixed && at.Tool == other.Tool && at.Auth == other.Auth && other.Fields["table"].Data != nil &&
 		expression.Text(at.Fields["path"].Data) == expression.Text(other.Fields["path"].Data)
 }
@@ -178,8 +178,8 @@ func (s *StatefulStep) isTableOfState(sink *playbook.Sink, now time.Time) bool {
 	if s.home == sink {
 		return true
 	}
-	at, _ := s.Target(s.home, now)
-	other, _ := s.Target(sink, now)
+	at, _ := s.SinkTarget(s.home, now)
+	other, _ := s.SinkTarget(sink, now)
 	return expression.Text(at.Fields["table"].Data) == expression.Text(other.Fields["table"].Data)
 }
 
@@ -201,7 +201,7 @@ func (s *StatefulStep) SourceOf(action *playbook.Action, scope *interpreter.Scop
 			of.parts = append(of.parts, expression.Text(auth))
 		}
 	}
-	return incremental.SourceIdentity{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.Hash(of.parts...)}
+	return incremental.SourceIdentity{CursorPath: s.Section.CursorPath, Type: s.Section.Type, Fingerprint: expression.ShortDigest(of.parts...)}
 }
 
 // source collects what distinguishes the source of a step from others.
@@ -267,7 +267,7 @@ func (of *source) addNamed(key string, refs []expression.Ref) {
 			continue
 		}
 		root, _ := of.scope.Lookup(ref.Root)
-		value, _ := expression.Walk(root, ref.Path)
+		value, _ := expression.FollowKeys(root, ref.Path)
 		of.parts = append(of.parts, key, value)
 	}
 }
@@ -284,13 +284,13 @@ func (s *StatefulStep) ExprValue(w *Watermark) map[string]any {
 	if w == nil {
 		initial, _ := s.initialCursor(s.Run.StartedAt) // an error ends the call once it has claimed its state
 		w = &Watermark{Value: initial}
-		w.Slice, _ = s.Section.Slice(initial, s.Scope, expression.DecisionBudget(s.Run.StartedAt), s.Run.StartedAt)
+		w.Slice, _ = s.Section.FirstSlice(initial, s.Scope, expression.DecisionBudget(s.Run.StartedAt), s.Run.StartedAt)
 	}
 	if w.Slice != nil {
 		return map[string]any{
-			"value": w.Value.Value.Data, "watermark": s.Section.Form().Before(w.Found, 0).Value.Data,
+			"value": w.Value.Value.Data, "watermark": s.Section.CursorForm().BeforeLag(w.Found, 0).Value.Data,
 			"from": w.Slice.From.Value.Data, "to": w.Slice.To.Value.Data,
 		}
 	}
-	return map[string]any{"value": w.Value.Value.Data, "watermark": s.Section.Form().Before(w.Found, 0).Value.Data}
+	return map[string]any{"value": w.Value.Value.Data, "watermark": s.Section.CursorForm().BeforeLag(w.Found, 0).Value.Data}
 }

@@ -62,21 +62,21 @@ type Pending struct {
 	Begins bool `json:"begins,omitempty"`
 }
 
-// Claim returns a key that distinguishes what the call reads from what was read under another claim or before a
+// ClaimKey returns a key that distinguishes what the call reads from what was read under another claim or before a
 // restart; restarts is the number of restarts.
-func (w *Watermark) Claim(restarts int) string {
+func (w *Watermark) ClaimKey(restarts int) string {
 	if w == nil {
 		return ""
 	}
 	if w.ReadsSlices() { // whose first request may follow an ignored failure, without a page between them
-		return expression.Hash(w.Holder, w.Value.Value.Data, restarts, w.Slice.From.Value.Data)
+		return expression.ShortDigest(w.Holder, w.Value.Value.Data, restarts, w.Slice.From.Value.Data)
 	}
-	return expression.Hash(w.Holder, w.Value.Value.Data, restarts)
+	return expression.ShortDigest(w.Holder, w.Value.Value.Data, restarts)
 }
 
-// Restarted returns the Watermark of a call that restarts. Written rows stay written; full makes it read from the
+// AfterRestart returns the Watermark of a call that restarts. Written rows stay written; full makes it read from the
 // initial value.
-func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Watermark {
+func (w *Watermark) AfterRestart(section *playbook.Incremental, full bool) *Watermark {
 	if w == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (w *Watermark) Restarted(section *playbook.Incremental, full bool) *Waterma
 		own.Value = section.InitialCursor()
 	}
 	if w.Slice != nil {
-		own.Slice = section.Form().SliceTo(w.Slice.End, own.Value, section.Step, 0)
+		own.Slice = section.CursorForm().SliceTo(w.Slice.End, own.Value, section.Step, 0)
 	}
 	return &own
 }
@@ -152,7 +152,7 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 		warnings = append(warnings, fmt.Sprintf(
 			"%s: `lag` was smaller in earlier runs, so this run reads from %s and not from %s: "+
 				"earlier rows are no longer recognized as written, and would be inserted twice. To read them anyway, use `starter state set`",
-			where, w.Value.Text(), section.Form().Before(w.Found, section.Lag).Text()))
+			where, w.Value.Text(), section.CursorForm().BeforeLag(w.Found, section.Lag).Text()))
 	}
 	if w.Future > 0 {
 		warnings = append(warnings, fmt.Sprintf(

@@ -18,7 +18,7 @@ import (
 // stepWith is a step with these words in its incremental section, and lines of the step behind it.
 func stepWith(t *testing.T, words, lines string) *watermark.StatefulStep {
 	t.Helper()
-	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {cursor_path: at, initial_value: 10, type: integer"+
+	book := tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {cursor_path: at, initial_value: 10, type: integer"+
 		words+"}\n    sink: {tool: file, path: a}\n"+lines)
 	step := book.Steps[0]
 	return watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: step, Visit: 1}, step.Retry, len(step.Sinks) > 0)
@@ -127,17 +127,17 @@ func TestClaim(t *testing.T) {
 	t.Parallel()
 	step := stepWith(t, ", lag: 2", "")
 	var none *watermark.Watermark
-	require.Empty(t, none.Claim(3))
-	require.Nil(t, none.Restarted(step.Section, true))
+	require.Empty(t, none.ClaimKey(3))
+	require.Nil(t, none.AfterRestart(step.Section, true))
 
 	own := claimed(t, step, 20)
 	require.Equal(t, map[string]any{"value": 18, "watermark": 20}, step.ExprValue(own), "less the lag")
 	require.Equal(t, map[string]any{"value": 10, "watermark": nil}, step.ExprValue(nil), "before it is claimed")
-	require.NotEqual(t, own.Claim(0), own.Claim(1))
-	require.NotEqual(t, own.Claim(0), claimed(t, step, 21).Claim(0))
+	require.NotEqual(t, own.ClaimKey(0), own.ClaimKey(1))
+	require.NotEqual(t, own.ClaimKey(0), claimed(t, step, 21).ClaimKey(0))
 
 	read, _ := own.Read(step.Section, rows(25), tables.Started)
-	again := read.AfterMove(nil).Restarted(step.Section, true)
+	again := read.AfterMove(nil).AfterRestart(step.Section, true)
 	require.Equal(t, 1, again.Writes, "what is written stays written")
 	require.Zero(t, again.Rows)
 	require.Equal(t, expression.Of(10), again.Value.Value, "everything is read again")
@@ -167,7 +167,7 @@ func TestUnclaimed(t *testing.T) {
 func TestAbout(t *testing.T) {
 	t.Parallel()
 	about := func(lines string, workload map[string]any, element any, value int) string {
-		book := tables.Decode(t, "workload: {shop: a, other: b}\nworkflow:\n  - step: fetch\n    loop: {collection: [e], element: e}\n"+
+		book := tables.DecodeBody(t, "workload: {shop: a, other: b}\nworkflow:\n  - step: fetch\n    loop: {collection: [e], element: e}\n"+
 			"    incremental: {cursor_path: at, initial_value: 10, type: integer}\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n")
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(workload)}).
 			WithElement("e", element, interpreter.ElementPosition{Size: 1}).
@@ -208,7 +208,7 @@ func TestAbout(t *testing.T) {
 func TestAboutWithoutQuery(t *testing.T) {
 	t.Parallel()
 	about := func(url string) string {
-		book := tables.Decode(t, "workload: {api: http://x, shop: a}\nworkflow:\n  - step: fetch\n    incremental: {cursor_path: at, initial_value: 10, type: integer}\n"+
+		book := tables.DecodeBody(t, "workload: {api: http://x, shop: a}\nworkflow:\n  - step: fetch\n    incremental: {cursor_path: at, initial_value: 10, type: integer}\n"+
 			"    tool: http\n    url: \""+url+"\"\n")
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{Workload: expression.Of(book.Workload)}).
 			With(map[string]any{"incremental": map[string]any{"value": 1}})
@@ -232,11 +232,11 @@ func TestClaimedKey(t *testing.T) {
 		"mode: insert_or_ignore, key: id": {"id"},
 		"mode: insert":                    nil,
 	} {
-		book := tables.Decode(t, "workflow:\n  - step: fetch\n    incremental: {cursor_path: at, initial_value: 10, type: integer}\n"+
+		book := tables.DecodeBody(t, "workflow:\n  - step: fetch\n    incremental: {cursor_path: at, initial_value: 10, type: integer}\n"+
 			"    tool: http\n    url: http://x\n    sink: {tool: sqlite, path: a.db, table: t, "+words+"}\n")
 		scope := interpreter.NewScope(book, tables.Run, interpreter.Data{})
 		step := watermark.StepOf(&request.Source{Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1, Scope: scope}, nil, false)
-		claim := step.Claim(watermark.Pending{Name: "s"}, "holder", incremental.SourceIdentity{}, tables.Started).Claim
+		claim := step.ClaimRequest(watermark.Pending{Name: "s"}, "holder", incremental.SourceIdentity{}, tables.Started).Claim
 		require.Equal(t, expected, claim.Key, words)
 		require.True(t, claim.Inserts, words)
 	}
@@ -246,7 +246,7 @@ func TestClaimedKey(t *testing.T) {
 // known of them is forgotten only once the token is another.
 func TestTokenThatStays(t *testing.T) {
 	t.Parallel()
-	book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {token: \"{{ response.next }}\"}\n"+
+	book := tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    incremental: {token: \"{{ response.next }}\"}\n"+
 		"    sink: {tool: sqlite, path: a.db, table: t}\n")
 	step := watermark.StepOf(&request.Source{
 		Book: book, Run: tables.Run, Step: book.Steps[0], Visit: 1,
@@ -289,7 +289,7 @@ func TestReachedBeforeAPage(t *testing.T) {
 	for order, reached := range map[string][]any{"asc": {12, 13}, "none": {nil, nil}} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
-			book := tables.Decode(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"+
+			book := tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n"+
 				"    incremental: {cursor_path: at, initial_value: 10, type: integer, row_order: "+order+"}\n"+
 				"    retry:\n      - when: \"{{ response.more }}\"\n        then: {max_attempts: 9, next_call: {params: {page: 2}}, "+
 				"collect: {path: rows, strategy: replace}, per_iteration: {sink: {tool: sqlite, path: a.db, table: t}}}\n")

@@ -94,7 +94,7 @@ type checker struct {
 
 func newChecker(pb *playbook.Playbook, tools playbook.Tools, options Options) *checker {
 	c := &checker{Problems: playbook.Problems{File: pb.File}, pb: pb, tools: tools, options: options, vars: setVariables(pb), resolved: map[*playbook.Action]string{}, specs: map[string]*playbook.ToolSpec{}}
-	c.workload, _ = expression.Merge(pb.Workload, options.Workload).(map[string]any)
+	c.workload, _ = expression.MergeMaps(pb.Workload, options.Workload).(map[string]any)
 	if c.workload == nil {
 		c.workload = map[string]any{}
 	}

@@ -16,15 +16,15 @@ type CodeProblem struct {
 
 // CodeCompiler is a catalogue of tools that can check whether code compiles.
 type CodeCompiler interface {
-	// Compile compiles codes without running them and returns the first problem of each, nil
+	// CompilePython compiles codes without running them and returns the first problem of each, nil
 	// for none. It is bounded in time, and returns nothing if the result is unknown.
-	Compile(codes []string) []*CodeProblem
+	CompilePython(codes []string) []*CodeProblem
 }
 
 // checkCode checks the code of calls as far as possible without running it: docs/reference/tools.md#python.
 func checkCode(c *checker) {
 	var nodes []*playbook.Node
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		spec := c.toolSpec(c.toolOf(call.Action))
 		if spec == nil {
 			continue
@@ -54,11 +54,11 @@ func checkTemplates(c *checker, node *playbook.Node, code string) bool {
 	for _, found := range templatesIn(code) {
 		const instead = "pass the value with args, as a parameter of main"
 		if found.quoted {
-			c.Warnf(c.placing.positionAt(node, found.at), codeTemplateInCode, "code is not a template, so %s stays as it is; %s", playbook.Shorten(found.text), instead)
+			c.Warnf(c.placing.positionAt(node, found.at), codeTemplateInCode, "code is not a template, so %s stays as it is; %s", playbook.ShortenText(found.text), instead)
 			continue
 		}
 		inCode = true
-		c.Errorf(c.placing.positionAt(node, found.at), codeTemplateInCode, "code is not a template, and %s is not Python; %s", playbook.Shorten(found.text), instead)
+		c.Errorf(c.placing.positionAt(node, found.at), codeTemplateInCode, "code is not a template, and %s is not Python; %s", playbook.ShortenText(found.text), instead)
 	}
 	return inCode
 }
@@ -183,7 +183,7 @@ func (c *checker) compileCode(nodes []*playbook.Node) {
 	for i, node := range nodes {
 		codes[i], _ = node.Value.(string)
 	}
-	for i, problem := range compiler.Compile(codes) {
+	for i, problem := range compiler.CompilePython(codes) {
 		if problem == nil || i >= len(nodes) {
 			continue
 		}

@@ -18,7 +18,7 @@ func checkCollection(c *checker) {
 		}
 		collections := dataPathsIn(c.pb, step.Loop, step.Loop.Collection)
 		for _, node := range c.pb.CallNodes(step) {
-			for scalar := range node.All() {
+			for scalar := range node.AllNodes() {
 				if scalar.Template != nil || scalar.Statement() != nil {
 					c.collectionIn(step, scalar, collections)
 				}

@@ -19,11 +19,11 @@ func checkTwoPaths(c *checker, step *playbook.Step) {
 	if step.Rows == nil {
 		return
 	}
-	for collect := range step.Collects() {
+	for collect := range step.CollectSections() {
 		if collect.Path != "" {
 			c.Errorf(collect.Words.Place("path", collect.Pos), playbook.CodeConflict,
 				"collect has path: %s, and the step has rows: %s, which says it for every page; remove one of them",
-				playbook.Shorten(collect.Path), playbook.Shorten(step.Rows.Text))
+				playbook.ShortenText(collect.Path), playbook.ShortenText(step.Rows.Text))
 		}
 	}
 }
@@ -40,7 +40,7 @@ func checkMergedRows(c *checker, step *playbook.Step) {
 	default:
 		return
 	}
-	for collect := range step.Collects() {
+	for collect := range step.CollectSections() {
 		if collect.Strategy == playbook.Merge {
 			c.Errorf(pos, playbook.CodeConflict, "%s gives lists of rows, and strategy: merge (line %d) combines maps; use strategy: append", word, collect.Pos.Line)
 			return

@@ -42,7 +42,7 @@ func (c *checker) isBounded(routes *routes, through *playbook.Step) bool {
 		if step != through && (!routes.leadsTo(through, step) || !routes.leadsTo(step, through)) {
 			continue
 		}
-		if step.Action != nil && playbook.TraitsOf(c.toolOf(c.pb.Resolve(step.Action))).Awaits {
+		if step.Action != nil && playbook.TraitsOf(c.toolOf(c.pb.ResolveAction(step.Action))).Awaits {
 			return true
 		}
 		if slices.ContainsFunc(step.Next, func(route *playbook.Route) bool { return mayCount(route.When) }) {

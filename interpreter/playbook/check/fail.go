@@ -22,7 +22,7 @@ func checkFail(c *checker, policy *playbook.Policy) {
 		}
 		return
 	}
-	program, ok := policy.When.Program()
+	program, ok := policy.When.ConditionProgram()
 	if ok && playbook.FailuresOnly(program) && (then.Repeats || then.Restart) {
 		c.Errorf(placeOfWord(then, "fail"), codeFailAfterFailure,
 			"fail ends the call with a message of its own, and this policy tries failures again; move fail to a policy behind it, or remove the words that repeat")

@@ -114,10 +114,10 @@ func checkRequest(c *checker, name string, request *playbook.Node) {
 		case !ok:
 			hint := "its keys are auth, " + playbook.JoinNames(spec.FieldNames())
 			if near := expression.Suggest(entry.Key, append(spec.FieldNames(), "auth")); near != "" {
-				hint = "did you mean " + playbook.Quote(near) + "?"
+				hint = "did you mean " + playbook.QuoteWord(near) + "?"
 			}
-			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", name, playbook.Shorten(entry.Key), hint)
-			c.AddFix(entry.Key, expression.Certain(entry.Key, append(spec.FieldNames(), "auth")))
+			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", name, playbook.ShortenText(entry.Key), hint)
+			c.AddFix(entry.Key, expression.SuggestCertain(entry.Key, append(spec.FieldNames(), "auth")))
 			continue
 		}
 		if problem := fieldProblem(field, entry.Value); problem != "" {
@@ -131,7 +131,7 @@ func checkRequest(c *checker, name string, request *playbook.Node) {
 
 // checkNestedCall checks a field that is a call of another tool, like any other call: from and to of transfer.
 func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, node *playbook.Node) {
-	inner := node.Call()
+	inner := node.AsCall()
 	name, literal := inner.ToolName()
 	switch {
 	case inner.Tool == nil:
@@ -163,7 +163,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 		return
 	}
 	if spec.Dialect != "" {
-		checkMovedQuery(c, spec, call.Action.Field(playbook.FieldTo).Call(), inner)
+		checkMovedQuery(c, spec, call.Action.Field(playbook.FieldTo).AsCall(), inner)
 	}
 	as := inner.Field("format")
 	switch {
@@ -231,7 +231,7 @@ func callName(a playbook.CallAt) string {
 func unknownField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry *playbook.Entry) {
 	section := call.SectionName()
 	hint := playbook.FieldHint(entry.Key, section, spec)
-	c.Errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, playbook.Shorten(entry.Key), hint.Text)
+	c.Errorf(entry.KeyPos, codeUnknownField, "the tool %s has no field %q%s", spec.Name, playbook.ShortenText(entry.Key), hint.Text)
 	c.AddFix(entry.Key, hint.CertainReplacement(entry.Key, append(spec.FieldNames(), playbook.KeysOf(section)...)))
 }
 
@@ -424,7 +424,7 @@ func enumProblem(f playbook.Field, node *playbook.Node) string {
 func durationProblem(_ playbook.Field, node *playbook.Node) string {
 	switch v := node.Value.(type) {
 	case int, float64, json.Number:
-		if seconds, isFloat := expression.Float(v); !isFloat || seconds >= 0 {
+		if seconds, isFloat := expression.NearestFloat(v); !isFloat || seconds >= 0 {
 			return ""
 		}
 		return "must not be negative, not " + expression.Text(v)

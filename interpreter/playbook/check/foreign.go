@@ -10,7 +10,7 @@ import (
 // foreignName suggests a replacement for a name from another system; "" for none.
 func (c *checker) foreignName(at playbook.StepSpot, name string) string {
 	if slices.Contains(strings.Fields(elementNames), playbook.PlainWord(name)) && len(c.elementNames(at)) > 0 {
-		return "; the element of this loop is " + playbook.Quote(c.elementNames(at)[0])
+		return "; the element of this loop is " + playbook.QuoteWord(c.elementNames(at)[0])
 	}
 	if slices.Contains(errorTexts, name) && at.Spot&playbook.AtAfter != 0 {
 		return "; a text needs quotes: '" + name + "'"

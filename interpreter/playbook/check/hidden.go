@@ -24,7 +24,7 @@ func checkHidden(c *checker) {
 			c.Warnf(elementPos(loop), codeHiddenName,
 				"the element %q hides the step with this name inside the loop; use steps.%s.data for its result", loop.Element, loop.Element)
 		}
-		for collect := range step.Collects() {
+		for collect := range step.CollectSections() {
 			if c.pb.Step(collect.Into) != nil {
 				c.Warnf(collect.Words.Place("into", collect.Pos), codeHiddenName,
 					"into: %q hides the step with this name in this retry; use steps.%s.data for its result", collect.Into, collect.Into)
@@ -40,7 +40,7 @@ func (c *checker) hidingNames() map[string]string {
 		by[step.Name] = "the step with this name"
 	}
 	for _, step := range slices.Backward(c.pb.Steps) {
-		for collect := range step.Collects() {
+		for collect := range step.CollectSections() {
 			by[collect.Into] = "the into of step \"" + step.Name + "\""
 		}
 		if step.Loop != nil {

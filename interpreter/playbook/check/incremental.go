@@ -39,7 +39,7 @@ func checkIncremental(c *checker) {
 // checkReadsRows reports a state of a step that reads no rows, or hides them.
 func checkReadsRows(c *checker, step *playbook.Step) {
 	i := step.Incremental
-	tool := c.toolOf(c.pb.Resolve(step.Action))
+	tool := c.toolOf(c.pb.ResolveAction(step.Action))
 	if spec := c.toolSpec(tool); tool != playbook.WorkbookTool && spec != nil && !playbook.TraitsOf(tool).ReadsRows {
 		c.Errorf(i.Pos, codeIncremental, "step %q cannot have incremental: tool %s does not read rows from a source; tools that do are %s",
 			step.Name, tool, playbook.JoinNames(lists.Filter(c.tools.Names(), func(name string) bool { return playbook.TraitsOf(name).ReadsRows })))
@@ -53,7 +53,7 @@ func checkReadsRows(c *checker, step *playbook.Step) {
 // checkCursorPath warns about a path that begins at the page instead of the row.
 func checkCursorPath(c *checker, step *playbook.Step) {
 	i := step.Incremental
-	for collect := range step.Collects() {
+	for collect := range step.CollectSections() {
 		if collect.Path == "" {
 			continue
 		}
@@ -106,7 +106,7 @@ func checkRangeStart(c *checker, step *playbook.Step) {
 func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.Step) bool {
 	key := i.Key
 	if sink := step.LastSink(); key == nil && sink != nil && sink.Action != nil {
-		if node := pb.Resolve(sink.Action).Field("key"); node != nil && node.IsConstant() {
+		if node := pb.ResolveAction(sink.Action).Field("key"); node != nil && node.IsConstant() {
 			key = playbook.LiteralTexts(node.Value)
 		}
 	}
@@ -120,7 +120,7 @@ var beyondValue = regexp.MustCompile(`>\s*\{\{\s*incremental\s*\.\s*value\s*\}\}
 // have the same value.
 func checkStatementRange(c *checker, step *playbook.Step) {
 	i := step.Incremental
-	node := c.pb.Resolve(step.Action).Field(playbook.FieldStatement)
+	node := c.pb.ResolveAction(step.Action).Field(playbook.FieldStatement)
 	if node == nil || i.OpenStart || i.Lag != 0 || i.Type == incremental.Token || cursorIsKey(i, c.pb, step) {
 		return
 	}
@@ -144,7 +144,7 @@ func checkSlices(c *checker, step *playbook.Step) {
 	if i.Step == "" || c.partial || c.unclear {
 		return
 	}
-	nodes := c.pb.Resolve(step.Action).Values()
+	nodes := c.pb.ResolveAction(step.Action).ValueNodes()
 	if !namesMember(nodes, "to") && !namesMember(nodes, "from") {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
 			`no field of step %q uses incremental.from or incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
@@ -168,13 +168,13 @@ func checkNamesState(c *checker, step *playbook.Step) {
 	if c.partial || c.unclear {
 		return
 	}
-	action := c.pb.Resolve(step.Action)
+	action := c.pb.ResolveAction(step.Action)
 	if !playbook.TraitsOf(c.toolOf(action)).ReadsRows {
 		return
 	}
-	nodes := action.Values()
+	nodes := action.ValueNodes()
 	for _, policy := range step.Retry {
-		nodes = append(nodes, policy.Then.Nodes()...)
+		nodes = append(nodes, policy.Then.ValueNodes()...)
 	}
 	if slices.ContainsFunc(nodes, func(node *playbook.Node) bool { return node.UsesAny(playbook.IncrementalWord) }) {
 		return
@@ -196,7 +196,7 @@ func checkNamesState(c *checker, step *playbook.Step) {
 		instead += fmt.Sprintf(", or leave out what is read again: where: %s", keeps)
 	}
 	switch sink := c.pb.InsertsTwice(step); {
-	case step.Where.UsesAny(playbook.IncrementalWord), sink != nil && c.pb.Resolve(sink.Action).Args.UsesAny(playbook.IncrementalWord):
+	case step.Where.UsesAny(playbook.IncrementalWord), sink != nil && c.pb.ResolveAction(sink.Action).Args.UsesAny(playbook.IncrementalWord):
 		// The step or the sink skips rows below the watermark.
 	case sink != nil && step.Incremental.Lag == 0:
 		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)
@@ -218,7 +218,7 @@ func checkMissingFiltered(c *checker, step *playbook.Step) {
 	if i.OnMissing != playbook.MissingInclude || c.partial {
 		return
 	}
-	action := c.pb.Resolve(step.Action)
+	action := c.pb.ResolveAction(step.Action)
 	if node := action.Field(playbook.FieldStatement); node != nil {
 		if byValue.MatchString(node.Raw) && !orNull.MatchString(node.Raw) {
 			c.Warnf(placeOfField(i, "on_missing"), codeIncremental,
@@ -226,9 +226,9 @@ func checkMissingFiltered(c *checker, step *playbook.Step) {
 		}
 		return
 	}
-	nodes := action.Values()
+	nodes := action.ValueNodes()
 	for _, policy := range step.Retry {
-		nodes = append(nodes, policy.Then.Nodes()...)
+		nodes = append(nodes, policy.Then.ValueNodes()...)
 	}
 	if !namesMember(nodes, "value") || namesMember(nodes, "watermark") {
 		return
@@ -282,7 +282,7 @@ func filterOf(tool string, i *playbook.Incremental) string {
 // individually.
 func checkSinkRows(c *checker, step *playbook.Step) {
 	sink := c.pb.StateHome(step)
-	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !knowsRows(c.pb.Resolve(sink.Action)) {
+	if sink == nil || sink.Action.Args == nil || sink.Action.Args.Entries == nil || !knowsRows(c.pb.ResolveAction(sink.Action)) {
 		return
 	}
 	c.Warnf(sink.Action.Args.Pos, codeIncremental,
@@ -309,7 +309,7 @@ func checkRestartFull(c *checker, step *playbook.Step) {
 
 // knowsRows reports whether a table skips rows that an earlier write of the step has written.
 func knowsRows(a *playbook.Action) bool {
-	mode, known := a.Mode()
+	mode, known := a.WriteMode()
 	return known && slices.Contains([]string{"insert", "insert_or_ignore"}, mode)
 }
 

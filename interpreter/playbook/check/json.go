@@ -14,7 +14,7 @@ import (
 // checkJSONText warns about JSON written as text with templates in it: a quote in a value breaks it, or changes its
 // meaning.
 func checkJSONText(c *checker) {
-	bodies := lists.Map(c.pb.Actions(), func(call playbook.CallAt) *playbook.Node { return call.Action.Field("body") })
+	bodies := lists.Map(c.pb.AllCalls(), func(call playbook.CallAt) *playbook.Node { return call.Action.Field("body") })
 	for _, step := range c.pb.CallSteps() {
 		for next := range step.NextCalls() {
 			bodies = append(bodies, next.Body)
@@ -25,7 +25,7 @@ func checkJSONText(c *checker) {
 			continue
 		}
 		if structured, ok := structuredJSON(body.Template); ok {
-			c.Warnf(body.Pos, codeJSONText, "a quote in a value breaks this JSON; write it as YAML, where values need no escapes: body: %s", playbook.Shorten(structured))
+			c.Warnf(body.Pos, codeJSONText, "a quote in a value breaks this JSON; write it as YAML, where values need no escapes: body: %s", playbook.ShortenText(structured))
 		}
 	}
 	for _, read := range c.usableStatements() {
@@ -44,7 +44,7 @@ func checkJSONLiteral(c *checker, template *expression.Template, pos source.Posi
 		return
 	}
 	if built, ok := builtJSON(template); ok {
-		c.Warnf(pos, codeJSONText, "a quote in a value breaks this JSON; let tojson build it: '{{ %s | tojson }}'", playbook.Shorten(built))
+		c.Warnf(pos, codeJSONText, "a quote in a value breaks this JSON; let tojson build it: '{{ %s | tojson }}'", playbook.ShortenText(built))
 		return
 	}
 	if jsonPath.MatchString(template.Segments()[0].Text) {

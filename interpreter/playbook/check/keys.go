@@ -24,10 +24,10 @@ func checkKeys(c *checker, field playbook.Field, written *playbook.Node) {
 			if write := playbook.ForeignIn(foreignKeys, entry.Key, 0, nil).Text(); write != "" {
 				hint = write
 			} else if near := expression.Suggest(entry.Key, names); near != "" {
-				hint = "did you mean " + playbook.Quote(near) + "?"
+				hint = "did you mean " + playbook.QuoteWord(near) + "?"
 			}
-			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", field.Name, playbook.Shorten(entry.Key), hint)
-			c.AddFix(entry.Key, expression.Certain(entry.Key, names))
+			c.Errorf(entry.KeyPos, codeUnknownField, "%s has no key %q; %s", field.Name, playbook.ShortenText(entry.Key), hint)
+			c.AddFix(entry.Key, expression.SuggestCertain(entry.Key, names))
 			continue
 		}
 		if problem := fieldProblem(field.Keys[i], entry.Value); problem != "" {

@@ -14,8 +14,8 @@ type Name struct {
 	Members []string
 }
 
-// Names returns the names that expressions may use, without those of older forms of retry.
-func Names() []Name {
+// ExpressionNames returns the names that expressions may use, without those of older forms of retry.
+func ExpressionNames() []Name {
 	var all []Name
 	for _, w := range words {
 		if w.where == 0 {

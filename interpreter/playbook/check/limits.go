@@ -38,6 +38,6 @@ func checkLimits(c *checker, policy *playbook.Policy) {
 
 // matchesFailures reports whether the condition uses error, other than to exclude failures.
 func matchesFailures(p *playbook.Policy) bool {
-	program, ok := p.When.Program()
+	program, ok := p.When.ConditionProgram()
 	return ok && p.When.UsesAny("error") && !playbook.SuccessesOnly(program)
 }

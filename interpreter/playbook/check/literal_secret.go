@@ -16,7 +16,7 @@ func checkLiteralSecrets(c *checker) {
 	for _, key := range playbook.SortedKeys(c.pb.Workload) {
 		checkSecretValue(c, c.pb.WorkloadPos.Place(key, source.Position{}), key, c.pb.Workload[key])
 	}
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		fields := call.Action.Fields
 		if call.Action.Args != nil {
 			fields = append(slices.Clone(fields), call.Action.Args.Entries...)
@@ -58,7 +58,7 @@ func checkSecretEntries(c *checker, entry *playbook.Entry) {
 	case node.Template == nil && node.Entries == nil && node.Items == nil:
 		checkSecretValue(c, node.Pos, entry.Key, node.Value)
 	case node.Template != nil:
-		if text, ok := node.Template.Literal(); ok {
+		if text, ok := node.Template.LiteralText(); ok {
 			checkSecretValue(c, node.Pos, entry.Key, text)
 		}
 	}

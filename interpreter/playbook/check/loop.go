@@ -80,7 +80,7 @@ func checkSourceCall(c *checker, from *playbook.Step) {
 		return
 	}
 	c.Errorf(from.Action.Tool.Pos, playbook.CodeConflict,
-		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.Shorten(tool), playbook.JoinNames(sourceTools))
+		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.ShortenText(tool), playbook.JoinNames(sourceTools))
 }
 
 // checkSourcePages reports keys that cannot apply to the pages of a source: each page is discarded once its
@@ -89,7 +89,7 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 	refuse := func(pos source.Position, what, instead string) {
 		c.Errorf(pos, playbook.CodeConflict, "a source cannot have %s: %s", what, instead)
 	}
-	for collect := range from.Collects() {
+	for collect := range from.CollectSections() {
 		if collect.Strategy != playbook.Append {
 			refuse(collect.Words.Place("strategy", collect.Pos), fmt.Sprintf("strategy: %s", collect.Strategy), "its pages become elements one after another; remove the strategy")
 		}
@@ -106,7 +106,7 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 	for _, node := range c.pb.CallNodes(from) {
 		for leaf, ref := range node.ScalarRefs() {
 			if slices.Contains(collected, ref.Root) {
-				refuse(c.placeOf(leaf, ref.Offset).sourcePosition(), playbook.Quote(ref.Root), "nothing is kept of earlier pages; use page or response")
+				refuse(c.placeOf(leaf, ref.Offset).sourcePosition(), playbook.QuoteWord(ref.Root), "nothing is kept of earlier pages; use page or response")
 			}
 		}
 	}

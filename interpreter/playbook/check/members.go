@@ -50,7 +50,7 @@ func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Re
 	case "steps":
 		if c.pb.Step(key) == nil {
 			c.Errorf(pos.sourcePosition(), codeUnknownName, "steps has no step %q%s", key, c.otherStep(key))
-			offerMember(c, "steps", key, expression.Certain(key, c.stepNames()))
+			offerMember(c, "steps", key, expression.SuggestCertain(key, c.stepNames()))
 			return
 		}
 		checkEnvelope(c, pos, "steps."+key, ref.Path[1:], c.stepShape(c.pb.Step(key)))
@@ -127,7 +127,7 @@ func checkVar(c *checker, pos place, key string) {
 	}
 	if near != "" {
 		c.Warnf(pos.sourcePosition(), codeUnknownMember, "no step sets vars.%s; did you mean vars.%s?", key, near)
-		offerMember(c, "vars", key, expression.Certain(key, slices.Collect(maps.Keys(c.vars))))
+		offerMember(c, "vars", key, expression.SuggestCertain(key, slices.Collect(maps.Keys(c.vars))))
 		return
 	}
 	c.Warnf(pos.sourcePosition(), codeUnknownMember, "no step sets vars.%s, so it is always nil; set it in a step with vars: {%s: …}", key, key)
@@ -144,7 +144,7 @@ func checkMember(c *checker, pos place, owner, key string, known []string) {
 		hint = fmt.Sprintf("did you mean %s.%s?", owner, near)
 	}
 	c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
-	offerMember(c, owner, key, expression.Certain(key, known))
+	offerMember(c, owner, key, expression.SuggestCertain(key, known))
 }
 
 // offerMember adds a suggested member to the last problem.
@@ -161,7 +161,7 @@ func ownerWord(owner string) string { return owner[strings.LastIndexByte(owner, 
 // responses have.
 func checkFailedMeta(c *checker, conditions ...*playbook.Node) {
 	for _, condition := range conditions {
-		program, ok := condition.Program()
+		program, ok := condition.ConditionProgram()
 		if !ok || !playbook.FailuresOnly(program) {
 			continue
 		}

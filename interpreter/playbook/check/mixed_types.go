@@ -23,7 +23,7 @@ var (
 // checkMixedTypes warns about comparisons of a text with a number, such as error.status == "404": they are never
 // true. It ignores responses, whose types are unknown.
 func checkMixedTypes(c *checker) {
-	for _, at := range c.pb.Values() {
+	for _, at := range c.pb.AllValues() {
 		for leaf := range at.Node.Templates() {
 			for _, segment := range leaf.Template.Segments() {
 				if segment.Program == nil {

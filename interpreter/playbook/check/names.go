@@ -24,7 +24,7 @@ func checkNames(c *checker) {
 			unknownName(c, at, pos, ref.Root)
 		}
 	}
-	for _, at := range c.pb.Values() {
+	for _, at := range c.pb.AllValues() {
 		for leaf := range at.Node.Templates() {
 			for _, ref := range leaf.Template.Refs() {
 				check(at.StepSpot, leaf, ref)
@@ -112,7 +112,7 @@ func elementAlternative(at playbook.StepSpot) string {
 	if at.Step.Loop == nil {
 		return ""
 	}
-	return " and the element " + playbook.Quote(at.Step.Loop.Element)
+	return " and the element " + playbook.QuoteWord(at.Step.Loop.Element)
 }
 
 // beginWord returns the word whose value is evaluated before any step has run.
@@ -222,7 +222,7 @@ func collectedNames(at playbook.StepSpot) []string {
 		return nil
 	}
 	var names []string
-	for collect := range at.Step.Collects() {
+	for collect := range at.Step.CollectSections() {
 		names = append(names, collect.Into)
 	}
 	slices.Sort(names)
@@ -305,7 +305,7 @@ func (c *checker) mayHaveArg(at playbook.StepSpot, name string) bool {
 
 func (c *checker) stepInto(name string) *playbook.Step {
 	for _, step := range c.pb.Steps {
-		for collect := range step.Collects() {
+		for collect := range step.CollectSections() {
 			if collect.Into == name {
 				return step
 			}

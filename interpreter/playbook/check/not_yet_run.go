@@ -35,7 +35,7 @@ func checkNotYetRun(c *checker) {
 		c.Warnf(c.placeOf(node, ref.Offset).sourcePosition(), codeNotYetRun, "step %q cannot have run before %s, so %s is always nil here; %s",
 			named.Name, stepName(at.Step, named), shown, remedyText(at.Step, named))
 	}
-	for _, at := range c.pb.Values() {
+	for _, at := range c.pb.AllValues() {
 		for leaf, ref := range at.Node.ScalarRefs() {
 			check(at.StepSpot, leaf, ref)
 		}
@@ -46,7 +46,7 @@ func stepName(step, named *playbook.Step) string {
 	if step == named {
 		return "itself"
 	}
-	return "step " + playbook.Quote(step.Name)
+	return "step " + playbook.QuoteWord(step.Name)
 }
 
 func remedyText(step, named *playbook.Step) string {

@@ -17,7 +17,7 @@ func checkOnePage(c *checker) {
 		if step.Action == nil || c.readsFurther(step) {
 			continue
 		}
-		action := c.pb.Resolve(step.Action)
+		action := c.pb.ResolveAction(step.Action)
 		if !playbook.TraitsOf(c.toolOf(action)).Requests || !isGet(action) {
 			continue
 		}

@@ -47,5 +47,5 @@ func checkPartitionTimes(c *checker, p *playbook.Partitions) {
 }
 
 func (c *checker) namesPartition() bool {
-	return slices.ContainsFunc(c.pb.Values(), func(at playbook.ValueAt) bool { return at.Node.UsesAny(playbook.PartitionWord) })
+	return slices.ContainsFunc(c.pb.AllValues(), func(at playbook.ValueAt) bool { return at.Node.UsesAny(playbook.PartitionWord) })
 }

@@ -24,7 +24,7 @@ type caller struct {
 // innerCheckers returns checkers for the playbooks that calls of this one contain.
 func (c *checker) innerCheckers() []*checker {
 	var inner []*checker
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if call.Action.Inline == nil {
 			continue
 		}
@@ -48,7 +48,7 @@ func (c *checker) childOptions(call playbook.CallAt) Options {
 
 // checkPlaybooks checks the calls that run other playbooks, and the files that they name.
 func checkPlaybooks(c *checker) {
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if playbook.TraitsOf(c.toolOf(call.Action)).Plays && call.Sink == nil {
 			checkPlaybookCall(c, call)
 		}
@@ -174,7 +174,7 @@ func checkCalledPartition(c *checker, call playbook.CallAt, pos source.Position,
 		c.Errorf(given.Pos, codeCalledPlaybook, "the playbook that %s runs has no partitions; remove partition", callName(call))
 	case given == nil && has && called.Partitions.IsList():
 		c.Errorf(pos, codeCalledPlaybook, "the named playbook has a list of partitions, so its run needs one; add for example partition: %q",
-			called.Partitions.First())
+			called.Partitions.FirstKey())
 	}
 }
 

@@ -21,7 +21,7 @@ func checkReserved(c *checker) {
 		if loop := step.Loop; loop != nil {
 			checkName(c, "element", loop.Element, elementPos(loop), step.Name)
 		}
-		for collect := range step.Collects() {
+		for collect := range step.CollectSections() {
 			if collect.Into != playbook.DefaultInto {
 				checkName(c, "into", collect.Into, collect.Words.Place("into", collect.Pos), step.Name)
 			}
@@ -49,7 +49,7 @@ func checkName(c *checker, what, name string, pos source.Position, step string) 
 func checkLength(c *checker, what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
 	if n > maxName {
-		c.Errorf(pos, playbook.CodeBadName, "%s %q has %d characters; a name may have %d", what, playbook.Shorten(name), n, maxName)
+		c.Errorf(pos, playbook.CodeBadName, "%s %q has %d characters; a name may have %d", what, playbook.ShortenText(name), n, maxName)
 	}
 	return n <= maxName
 }

@@ -13,7 +13,7 @@ func checkRestart(c *checker, step *playbook.Step) {
 			continue
 		}
 		restarting = policy
-		if program, ok := policy.When.Program(); ok && !playbook.FailuresOnly(program) {
+		if program, ok := policy.When.ConditionProgram(); ok && !playbook.FailuresOnly(program) {
 			c.Errorf(placeOfWord(&policy.Then, "restart"), codeCannotRestart,
 				"restart follows a failure, but this policy may also match a success; test the error, for example when: \"{{ error.status == 410 }}\"")
 		}
@@ -23,7 +23,7 @@ func checkRestart(c *checker, step *playbook.Step) {
 	}
 	for _, policy := range step.Retry {
 		for _, pages := range policy.Then.PageSinks {
-			if idempotentByRow(pages) || c.pb.Stages(step, pages) {
+			if idempotentByRow(pages) || c.pb.StagesRows(step, pages) {
 				continue
 			}
 			c.Errorf(pages.Pos, codeCannotRestart,
@@ -35,6 +35,6 @@ func checkRestart(c *checker, step *playbook.Step) {
 
 // idempotentByRow reports whether a sink replaces rows that it writes again, even if they are then in another page.
 func idempotentByRow(s *playbook.Sink) bool {
-	mode, _ := s.Action.Mode()
+	mode, _ := s.Action.WriteMode()
 	return s.Action.Field(playbook.FieldStatement) == nil && s.Action.Field("table") != nil && mode == "upsert"
 }

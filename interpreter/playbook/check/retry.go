@@ -10,7 +10,7 @@ import (
 
 // checkRetry checks the bounds of policies and warns about words without effect.
 func checkRetry(c *checker) {
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if call.Sink != nil {
 			checkPolicies(c, call.Action.Retry, true)
 		}
@@ -56,7 +56,7 @@ type outcomes struct{ failures, successes *playbook.Policy }
 // successes; nil if there is none.
 func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 	failures, successes := true, true
-	if program, ok := policy.When.Program(); ok {
+	if program, ok := policy.When.ConditionProgram(); ok {
 		failures, successes = !playbook.SuccessesOnly(program), !playbook.FailuresOnly(program)
 	}
 	switch {
@@ -72,12 +72,12 @@ func (o outcomes) exhaustedBy(policy *playbook.Policy) *playbook.Policy {
 // later ones; nil if there is none. Counts are ignored, since they differ between policies.
 func widerPolicy(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.Policy {
 	const most = 50 // others are few, or written by a program
-	program, ok := policy.When.Program()
+	program, ok := policy.When.ConditionProgram()
 	if !ok || policy.When.UsesAny("_retry") {
 		return nil
 	}
 	for _, other := range earlier[:min(len(earlier), most)] {
-		if when, ok := other.When.Program(); ok && other.Then.OnExhausted != playbook.ExhaustedContinue && program.Implies(when) {
+		if when, ok := other.When.ConditionProgram(); ok && other.Then.OnExhausted != playbook.ExhaustedContinue && program.Implies(when) {
 			return other
 		}
 	}
@@ -85,7 +85,7 @@ func widerPolicy(earlier []*playbook.Policy, policy *playbook.Policy) *playbook.
 }
 
 func (o *outcomes) addPolicy(policy *playbook.Policy) {
-	program, ok := policy.When.Program()
+	program, ok := policy.When.ConditionProgram()
 	if !ok || policy.Then.OnExhausted == playbook.ExhaustedContinue {
 		return
 	}
@@ -118,7 +118,7 @@ func placeOfValue(t *playbook.Then, name string) source.Position { return t.Valu
 
 // writtenWord returns the word as the author wrote it, in an older form.
 func writtenWord(t *playbook.Then, word string) string {
-	if spelt, ok := t.Spelt()[word]; ok {
+	if spelt, ok := t.OlderWords()[word]; ok {
 		return spelt
 	}
 	return word
@@ -175,7 +175,7 @@ func checkEffects(c *checker, policy *playbook.Policy) {
 // checkIgnore reports an ignore that cannot apply, and warns about a result that no call could have.
 func checkIgnore(c *checker, policy *playbook.Policy) {
 	then := &policy.Then
-	program, ok := policy.When.Program()
+	program, ok := policy.When.ConditionProgram()
 	switch {
 	case !then.Ignore:
 	case ok && playbook.SuccessesOnly(program):
@@ -212,7 +212,7 @@ func checkPages(c *checker, step *playbook.Step) {
 	pages, collects := step.Incremental != nil && step.Incremental.Step != "", step.PagesCollect() != nil
 	for _, policy := range step.Retry {
 		then := &policy.Then
-		program, ok := policy.When.Program()
+		program, ok := policy.When.ConditionProgram()
 		pages = pages || then.NextCall != nil
 		switch {
 		case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.UsesAny("response"):
@@ -294,7 +294,7 @@ func (c *checker) specOf(action *playbook.Action) (playbook.ToolSpec, bool) {
 // another has collected.
 func checkStrategies(c *checker, step *playbook.Step) {
 	var first *playbook.Collect
-	for collect := range step.Collects() {
+	for collect := range step.CollectSections() {
 		switch {
 		case first == nil:
 			first = collect
@@ -307,7 +307,7 @@ func checkStrategies(c *checker, step *playbook.Step) {
 
 // collectsPages reports whether a step collects its pages.
 func collectsPages(step *playbook.Step) bool {
-	for range step.Collects() {
+	for range step.CollectSections() {
 		return true
 	}
 	return step.PagesCollect() != nil
@@ -321,7 +321,7 @@ func checkGiveUpSinks(c *checker, step *playbook.Step) {
 	}
 	for _, policy := range step.Retry {
 		then := &policy.Then
-		program, ok := policy.When.Program()
+		program, ok := policy.When.ConditionProgram()
 		if !ok || !playbook.FailuresOnly(program) || then.Ignore || then.OnExhausted == playbook.ExhaustedSucceed {
 			continue
 		}

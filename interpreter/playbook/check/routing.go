@@ -48,7 +48,7 @@ func checkTargets(c *checker, step *playbook.Step) {
 			case c.pb.Step(target.Step) == nil:
 				c.Errorf(target.Pos, codeMissingTarget, "step %q leads to %q, which is not a step%s",
 					step.Name, target.Step, c.otherStep(target.Step))
-				c.AddFix(target.Step, expression.Certain(target.Step, c.stepNames()))
+				c.AddFix(target.Step, expression.SuggestCertain(target.Step, c.stepNames()))
 			case seen[target.Step]:
 				c.Errorf(target.Pos, codeDuplicateTarget, "step %q leads to %q twice in one route; keep one of them", step.Name, target.Step)
 			}

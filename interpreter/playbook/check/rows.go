@@ -10,7 +10,7 @@ import (
 
 // checkRows checks how sinks change their rows: docs/concepts/written-once.md#the-shape-of-rows.
 func checkRows(c *checker) {
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if call.Action.Rows == nil {
 			continue
 		}
@@ -38,19 +38,19 @@ func checkHasRows(c *checker, call playbook.CallAt) {
 // checkExcluded reports excluded fields that the sink itself needs.
 func checkExcluded(c *checker, call playbook.CallAt) {
 	writes := call.Action
-	if to := writes.Field(playbook.FieldTo).Call(); to != nil && writes.Traits().Moves {
+	if to := writes.Field(playbook.FieldTo).AsCall(); to != nil && writes.ToolTraits().Moves {
 		writes = to
 	}
 	needed := neededColumns(writes)
 	for _, excluded := range call.Action.Rows.Exclude {
 		hasItsName := func(entry *playbook.Entry) bool { return entry.Key == excluded.Name }
 		if slices.ContainsFunc(call.Action.Rows.Fields, hasItsName) {
-			c.Errorf(excluded.Pos, codeRowShape, "%q is in fields and in exclude; fields alone replaces it", playbook.Shorten(excluded.Name))
+			c.Errorf(excluded.Pos, codeRowShape, "%q is in fields and in exclude; fields alone replaces it", playbook.ShortenText(excluded.Name))
 			continue
 		}
 		for _, column := range needed {
 			if column.name == excluded.Name {
-				c.Errorf(excluded.Pos, codeRowShape, "the column %q cannot be left out, because %s of the sink names it", playbook.Shorten(excluded.Name), column.word)
+				c.Errorf(excluded.Pos, codeRowShape, "the column %q cannot be left out, because %s of the sink names it", playbook.ShortenText(excluded.Name), column.word)
 				break
 			}
 		}
@@ -63,7 +63,7 @@ type neededColumn struct{ word, name string }
 // neededColumns returns the columns that the keys of a sink name literally.
 func neededColumns(action *playbook.Action) (needed []neededColumn) {
 	add := func(word string, node *playbook.Node) {
-		for scalar := range node.All() {
+		for scalar := range node.AllNodes() {
 			if name, isText := scalar.Value.(string); isText && scalar.Template == nil && scalar.Kind == playbook.ConstantNode {
 				needed = append(needed, neededColumn{word: word, name: name})
 			}
@@ -94,7 +94,7 @@ func neededColumns(action *playbook.Action) (needed []neededColumn) {
 
 // checkRowElement reports a loop element called row in fields where the name means the row.
 func checkRowElement(c *checker, call playbook.CallAt) {
-	for _, node := range call.Action.Rows.Nodes() {
+	for _, node := range call.Action.Rows.FieldNodes() {
 		if node.UsesAny(playbook.RowWord) {
 			c.Errorf(node.Pos, codeRowShape, "%q is both the row that the sink writes and the element of the loop; rename the element, such as element: item", playbook.RowWord)
 			return
@@ -104,17 +104,17 @@ func checkRowElement(c *checker, call playbook.CallAt) {
 
 // checkChildren checks the tables for lists in rows (docs/how-to/load-nested-lists.md).
 func checkChildren(c *checker) {
-	for _, call := range c.pb.Actions() {
-		writes := c.pb.Resolve(call.Action)
-		if to := writes.Field(playbook.FieldTo).Call(); to != nil && writes.Traits().Moves {
+	for _, call := range c.pb.AllCalls() {
+		writes := c.pb.ResolveAction(call.Action)
+		if to := writes.Field(playbook.FieldTo).AsCall(); to != nil && writes.ToolTraits().Moves {
 			writes = to
 		}
 		children := writes.Field(playbook.FieldChildren)
-		if children == nil || children.Kind != playbook.MapNode || !writes.Traits().KeepsStates {
+		if children == nil || children.Kind != playbook.MapNode || !writes.ToolTraits().KeepsStates {
 			continue
 		}
 		if checkChildrenFit(c, writes, children) {
-			mode, _ := writes.Mode()
+			mode, _ := writes.WriteMode()
 			parent := &parentTable{key: literalTexts(writes.Field("key")), upserts: mode == "upsert", replaces: mode == playbook.ModeReplace, ignores: mode == modeIgnore, tables: literalTexts(writes.Field("table"))}
 			checkChildTables(c, parent, playbook.FieldChildren, children)
 		}
@@ -127,7 +127,7 @@ const modeIgnore = "insert_or_ignore"
 // checkChildrenFit reports children beside words that make it unknown which parent rows were written.
 func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.Node) bool {
 	why := ""
-	mode, _ := writes.Mode()
+	mode, _ := writes.WriteMode()
 	switch {
 	case writes.Field(playbook.FieldStatement) != nil:
 		why = "a statement, which writes no rows; use table"
@@ -236,7 +236,7 @@ func literalTexts(node *playbook.Node) (texts []string) {
 	if node == nil {
 		return nil
 	}
-	for scalar := range node.All() {
+	for scalar := range node.AllNodes() {
 		switch value := scalar.Value.(type) {
 		case string:
 			texts = append(texts, value)

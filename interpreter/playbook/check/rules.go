@@ -121,9 +121,9 @@ func codeDoc(name, meaning string) string {
 	return name
 }
 
-// Codes returns the codes of all diagnostics about playbooks, sorted.
-func Codes() []playbook.CodeDoc {
-	all := slices.Concat(ownCodes, playbook.Codes())
+// DiagnosticCodes returns the codes of all diagnostics about playbooks, sorted.
+func DiagnosticCodes() []playbook.CodeDoc {
+	all := slices.Concat(ownCodes, playbook.DecodingCodes())
 	slices.SortFunc(all, func(a, b playbook.CodeDoc) int { return cmp.Compare(a.Code, b.Code) })
 	return slices.CompactFunc(all, func(a, b playbook.CodeDoc) bool { return a.Code == b.Code })
 }

@@ -38,7 +38,7 @@ func checkSchedule(c *checker) {
 		if problem.Warning {
 			severity = source.Warning
 		}
-		c.Add(severity, pos, problem.Code, name+" "+problem.Message)
+		c.AddProblem(severity, pos, problem.Code, name+" "+problem.Message)
 	}
 }
 
@@ -110,7 +110,7 @@ func catchUpProblems(s *playbook.Schedule) []ScheduleProblem {
 
 func zoneProblems(s *playbook.Schedule, known func(string) error) []ScheduleProblem {
 	if s.Zone != "" && known != nil && known(s.Zone) != nil {
-		return scheduleProblem("zone", playbook.CodeWrongValue, "%q is not a time zone, such as Europe/Berlin or UTC", playbook.Shorten(s.Zone))
+		return scheduleProblem("zone", playbook.CodeWrongValue, "%q is not a time zone, such as Europe/Berlin or UTC", playbook.ShortenText(s.Zone))
 	}
 	return nil
 }
@@ -123,14 +123,14 @@ func cronProblems(s *playbook.Schedule) []ScheduleProblem {
 	for i, text := range s.Cron {
 		if err := checkCron(text); err != nil {
 			found = append(found, ScheduleProblem{
-				Word: "cron", Index: i, Code: codeCron, Message: fmt.Sprintf("%q cannot be read: %v", playbook.Shorten(text), err),
+				Word: "cron", Index: i, Code: codeCron, Message: fmt.Sprintf("%q cannot be read: %v", playbook.ShortenText(text), err),
 			})
 			continue
 		}
 		found = append(found, unevenProblems(i, text)...)
 		if bothDays(text) {
 			found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronDays, Warning: true, Message: fmt.Sprintf(
-				"%q names days of the month and of the week: here both must match, where other programs accept either", playbook.Shorten(text))})
+				"%q names days of the month and of the week: here both must match, where other programs accept either", playbook.ShortenText(text))})
 		}
 	}
 	return found
@@ -157,7 +157,7 @@ func momentProblems(s *playbook.Schedule) []ScheduleProblem {
 // ClockProblems describes what happens to times of a schedule when the zone's clocks change, within an interval:
 // for each line, the first time that is skipped and the first that is repeated.
 func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
-	zone, err := expression.Zone(s.Zone)
+	zone, err := expression.LoadZone(s.Zone)
 	if err != nil {
 		return nil // the other problems include that
 	}
@@ -170,10 +170,10 @@ func ClockProblems(s *playbook.Schedule, from, to time.Time) []ScheduleProblem {
 		var told [2]bool // of transitions forward, and back
 		for _, move := range clocks.Transitions(zone, from, to) {
 			what := line.DescribeEffect(move)
-			if at := map[bool]int{true: 1}[move.Forward()]; what != "" && !told[at] {
+			if at := map[bool]int{true: 1}[move.SkipsTimes()]; what != "" && !told[at] {
 				told[at] = true
 				found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronClocks, Warning: true, Message: fmt.Sprintf(
-					"%q: on %s the clocks of %s %s", playbook.Shorten(text), move.From().Format(time.DateOnly), s.Zone, what)})
+					"%q: on %s the clocks of %s %s", playbook.ShortenText(text), move.LocalStart().Format(time.DateOnly), s.Zone, what)})
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func unevenProblems(i int, text string) []ScheduleProblem {
 		every, over := strconv.Itoa(step)+one.unit[:1], map[string]string{"minute": "hour", "hour": "day"}[one.unit]
 		found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronStep, Warning: true, Message: fmt.Sprintf(
 			"%q starts again with each %s: after %s %d the next one is %s 0, %s later; \"every\": %s gives equal intervals",
-			playbook.Shorten(text), over, one.unit, last, one.unit, countOf(one.of-last, one.unit), every)})
+			playbook.ShortenText(text), over, one.unit, last, one.unit, countOf(one.of-last, one.unit), every)})
 	}
 	return found
 }
@@ -239,12 +239,12 @@ func checkCron(text string) error {
 	}
 	for _, field := range fields {
 		if !cronField.MatchString(field) {
-			return fmt.Errorf("the field %q may contain only numbers, names, ranges and steps, such as 1-5, mon, */15 or 8,12", playbook.Shorten(field))
+			return fmt.Errorf("the field %q may contain only numbers, names, ranges and steps, such as 1-5, mon, */15 or 8,12", playbook.ShortenText(field))
 		}
 	}
 	read, err := cron.ParseStandard(text)
 	if err != nil {
-		return errors.New(source.Cut(err.Error(), most))
+		return errors.New(source.CutText(err.Error(), most))
 	}
 	if !bothDays(text) && read.Next(time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return errors.New("no month has this day")

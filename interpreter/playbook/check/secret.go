@@ -37,7 +37,7 @@ func checkSecret(c *checker) {
 		checkOwnSecret(c, at, pos, ref)
 		checkSecretArgs(c, at, pos, ref)
 	}
-	for _, at := range c.pb.Values() {
+	for _, at := range c.pb.AllValues() {
 		for leaf := range at.Node.Templates() {
 			for _, ref := range leaf.Template.Refs() {
 				check(at.StepSpot, at.Node, leaf, ref)
@@ -135,7 +135,7 @@ func checkSecretArgs(c *checker, at playbook.StepSpot, pos place, ref expression
 // accept secrets there.
 func (c *checker) secretPlaces() map[*playbook.Node]bool {
 	places := map[*playbook.Node]bool{}
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		spec, known := c.tools.Spec(c.toolOf(call.Action))
 		if !known || call.Spot&(playbook.AtField|playbook.AtWorkbook) == 0 {
 			continue
@@ -210,7 +210,7 @@ func (c *checker) secretHint(at playbook.StepSpot) string {
 
 // checkSecretForms reports fields that cannot be changed key by key while the secret is not known.
 func checkSecretForms(c *checker) {
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if call.Spot&(playbook.AtField|playbook.AtWorkbook) == 0 {
 			continue
 		}
@@ -280,7 +280,7 @@ func checkShadowed(c *checker) {
 		if step.Loop != nil {
 			refuse(step.Loop.Element, elementPos(step.Loop))
 		}
-		for collect := range step.Collects() {
+		for collect := range step.CollectSections() {
 			refuse(collect.Into, collect.Pos)
 		}
 	}

@@ -57,7 +57,7 @@ func (c *checker) callShape(step *playbook.Step) *shape {
 			collects, appends = true, appends && then.Collect.Strategy == playbook.Append && then.NextCall != nil
 		}
 	}
-	spec := c.toolSpec(c.toolOf(c.pb.Resolve(step.Action)))
+	spec := c.toolSpec(c.toolOf(c.pb.ResolveAction(step.Action)))
 	switch {
 	case collects && appends, step.Rows != nil:
 		return pagesShape
@@ -124,5 +124,5 @@ func noMember(c *checker, pos place, owner, key string, s *shape) {
 		hint = fmt.Sprintf("it is a list: write %s[0].%s, or map(%s, .%s) for all", owner, key, owner, key)
 	}
 	c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s has no member %q, so this is always nil; %s", owner, key, hint)
-	offerMember(c, owner, key, expression.Certain(key, s.names))
+	offerMember(c, owner, key, expression.SuggestCertain(key, s.names))
 }

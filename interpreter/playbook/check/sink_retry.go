@@ -9,7 +9,7 @@ import (
 // checkSinkRetry checks the retry of sinks, which handles failures only, because a sink has neither pages nor sinks
 // (docs/concepts/written-once.md).
 func checkSinkRetry(c *checker) {
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if call.Sink == nil {
 			continue
 		}

@@ -14,8 +14,8 @@ const modeReplaceWord = playbook.FieldMode + ": " + playbook.ModeReplace
 // checkStaging checks sinks whose rows are published together: mode replace and delete_missing
 // (docs/concepts/written-once.md#rows-that-are-published-together).
 func checkStaging(c *checker) {
-	for _, call := range c.pb.Actions() {
-		if action := c.pb.Resolve(call.Action); call.Spot&playbook.AtWorkbook == 0 && action.Stages() {
+	for _, call := range c.pb.AllCalls() {
+		if action := c.pb.ResolveAction(call.Action); call.Spot&playbook.AtWorkbook == 0 && action.StagesRows() {
 			checkStagingPlace(c, call, action)
 		}
 	}
@@ -66,7 +66,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 		c.Errorf(statement.Pos, codeFieldType, "to writes rows to a table, and statement does not; replace it by table")
 		return
 	}
-	if to.Traits().IntoFile {
+	if to.ToolTraits().IntoFile {
 		checkMovedToFile(c, call, to)
 		return
 	}
@@ -74,7 +74,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 		c.Errorf(to.Pos, codeMissingField, "to needs table, the name of the table that the rows are written to")
 	}
 	loop := call.Step != nil && call.Step.Loop != nil
-	if !loop || !to.Stages() || to.Field("replace_where") != nil || to.PlaceNaming(call.Step.Loop.Element, "_loop") != nil {
+	if !loop || !to.StagesRows() || to.Field("replace_where") != nil || to.PlaceNaming(call.Step.Loop.Element, "_loop") != nil {
 		return
 	}
 	word, at := stagingWord(to)
@@ -134,8 +134,8 @@ func checkStagedOnce(c *checker, step *playbook.Step) {
 	staging := lists.Filter(slices.Concat(step.SuccessSinks(), step.AggregateSinks()), func(sink *playbook.Sink) bool { return c.pb.PublishesWhole(step, sink) })
 	seen := map[string]*playbook.Sink{}
 	for _, sink := range staging {
-		action := c.pb.Resolve(sink.Action)
-		where := expression.Hash([]any{nodeText(action.Tool), nodeText(action.Auth), nodeText(action.Field("path")), nodeText(action.Field("table"))})
+		action := c.pb.ResolveAction(sink.Action)
+		where := expression.ShortDigest([]any{nodeText(action.Tool), nodeText(action.Auth), nodeText(action.Field("path")), nodeText(action.Field("table"))})
 		if first := seen[where]; first != nil {
 			_, at := stagingWord(action)
 			remedy := "remove one of them"

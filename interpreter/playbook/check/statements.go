@@ -18,7 +18,7 @@ func checkStatements(c *checker) {
 	for _, read := range c.readStatements() {
 		node := read.node
 		if len(node.Raw) > maxStatement {
-			c.Add(source.Error, node.Position(0), statement.CodeTooLarge, fmt.Sprintf("the statement has %d bytes, %d are allowed: "+
+			c.AddProblem(source.Error, node.Position(0), statement.CodeTooLarge, fmt.Sprintf("the statement has %d bytes, %d are allowed: "+
 				"write rows with table instead of statement, and put long values into templates", len(node.Raw), maxStatement))
 			continue
 		}
@@ -27,7 +27,7 @@ func checkStatements(c *checker) {
 			if problem.Warning {
 				severity = source.Warning
 			}
-			c.Add(severity, node.Position(problem.Offset), problem.Code, problem.Message)
+			c.AddProblem(severity, node.Position(problem.Offset), problem.Code, problem.Message)
 		}
 	}
 }
@@ -46,9 +46,9 @@ func (c *checker) readStatements() []readStatement {
 		return c.sql
 	}
 	c.sql = []readStatement{}
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		c.addStatements(call.StepSpot, call.Action)
-		if from := call.Action.Field(playbook.FieldFrom).Call(); from != nil {
+		if from := call.Action.Field(playbook.FieldFrom).AsCall(); from != nil {
 			c.addStatements(call.StepSpot, from)
 		}
 	}

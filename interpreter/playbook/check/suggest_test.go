@@ -23,7 +23,7 @@ func TestSuggestionsOfLargeWorkloads(t *testing.T) {
 		}
 		text := "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: p}\nworkload:\n" + workload.String() +
 			"workflow:\n  - {step: fetch, tool: http, url: \"http://x/{{ customr_7 }}\"}\n"
-		_, found := check.Validate(source.NewFile("p.yaml", []byte(text)), activities.Default(), check.Options{})
+		_, found := check.Validate(source.NewFile("p.yaml", []byte(text)), activities.DefaultCatalogue(), check.Options{})
 		require.Contains(t, found.Error(), `unknown name "customr_7"`)
 		require.Equal(t, want, strings.Contains(found.Error(), "did you mean"), keys)
 	}

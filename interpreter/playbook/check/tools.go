@@ -28,7 +28,7 @@ const eventLogHint = "every event is in Temporal's history; remove this"
 
 // checkTools checks every call against the spec of its tool.
 func checkTools(c *checker) {
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if call.Action.Tool == nil {
 			misspeltTool(c, call)
 			continue
@@ -51,7 +51,7 @@ func misspeltTool(c *checker, call playbook.CallAt) {
 	for _, entry := range call.Action.Fields {
 		if near := expression.Suggest(entry.Key, []string{"tool", "kind"}); near != "" {
 			c.Errorf(entry.KeyPos, playbook.CodeUnknownKey, "unknown key %q in %s; did you mean %q?", entry.Key, callName(call), near)
-			c.AddFix(entry.Key, expression.Certain(entry.Key, []string{"tool", "kind"}))
+			c.AddFix(entry.Key, expression.SuggestCertain(entry.Key, []string{"tool", "kind"}))
 		}
 	}
 }
@@ -143,12 +143,12 @@ func checkWorkbookCall(c *checker, call playbook.CallAt) {
 	}
 	var names []string
 	for _, entry := range c.pb.Workbook {
-		names = lists.Add(names, entry.Name)
+		names = lists.AddUnique(names, entry.Name)
 	}
 	switch near := expression.Suggest(name, names); {
 	case near != "":
 		c.Errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q; did you mean %q?", name, near)
-		c.AddFix(name, expression.Certain(name, names))
+		c.AddFix(name, expression.SuggestCertain(name, names))
 	case len(names) == 0:
 		c.Errorf(action.Field("name").Pos, codeUnknownEntry, "the workbook has no entry %q: the playbook has no workbook; add one with - name: %s and its tool", name, name)
 	default:
@@ -182,7 +182,7 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 		}
 		if near := expression.Suggest(name, c.toolNames()); near != "" {
 			c.Errorf(pos, codeUnknownTool, "there is no tool %q; did you mean %q?", name, near)
-			c.AddFix(name, expression.Certain(name, c.toolNames()))
+			c.AddFix(name, expression.SuggestCertain(name, c.toolNames()))
 			return
 		}
 		c.Errorf(pos, codeUnknownTool, "there is no tool %q; the tools are %s", name, playbook.JoinNames(c.toolNames()))

@@ -17,13 +17,13 @@ func (c *checker) readUnknown() {
 	for _, text := range c.pb.Unread {
 		c.meant[text] = true
 	}
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		for _, field := range call.Action.Fields {
 			if c.isUnderstood(call.Action, field.Key) {
 				continue
 			}
 			c.unclear = true
-			for node := range field.Value.All() {
+			for node := range field.Value.AllNodes() {
 				if text, ok := node.Value.(string); ok && isScalar(node) {
 					c.meant[text] = true
 				}
@@ -39,7 +39,7 @@ func (c *checker) dropUnknownContents(found source.Diagnostics) source.Diagnosti
 		found = inner.dropUnknownContents(found)
 	}
 	var muted source.Diagnostics
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		for field, problems := range call.Action.FieldProblems() {
 			if !c.isUnderstood(call.Action, field) {
 				muted = append(muted, problems...)

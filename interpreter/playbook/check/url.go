@@ -22,7 +22,7 @@ func checkURL(c *checker) {
 		urls[node] = true
 		checkPathValues(c, node)
 	}
-	for _, at := range c.pb.Values() {
+	for _, at := range c.pb.AllValues() {
 		for scalar := range at.Node.Templates() {
 			if !urls[scalar] {
 				refuseRaw(c, scalar, scalar.Template)
@@ -39,7 +39,7 @@ func checkURL(c *checker) {
 // urlNodes returns the values that are rendered as URLs.
 func (c *checker) urlNodes() []*playbook.Node {
 	var nodes []*playbook.Node
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		nodes = append(nodes, urlNodesOf(call.Action)...)
 	}
 	for _, step := range c.pb.CallSteps() {
@@ -55,7 +55,7 @@ func (c *checker) urlNodes() []*playbook.Node {
 // filePaths returns the values that are rendered as paths of files.
 func (c *checker) filePaths() []*playbook.Node {
 	var nodes []*playbook.Node
-	for _, call := range c.pb.Actions() {
+	for _, call := range c.pb.AllCalls() {
 		if path := call.Action.Field(playbook.FieldPath); path != nil && path.Template != nil && playbook.TraitsOf(c.toolOf(call.Action)).IntoFile {
 			nodes = append(nodes, path)
 		}
@@ -144,7 +144,7 @@ func urlNodesOf(a *playbook.Action) []*playbook.Node {
 		urls = append(urls, url)
 	}
 	nested := playbook.RequestFields
-	if a.Traits().Moves {
+	if a.ToolTraits().Moves {
 		nested = []string{playbook.FieldFrom}
 	}
 	for _, name := range nested {

@@ -78,7 +78,7 @@ func TestS3(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		require.Equal(t, "s3://large/clinic", store.Name())
 
-		driver := store.External().Drivers[0]
+		driver := store.ExternalStorage().Drivers[0]
 		value := &commonpb.Payload{Data: []byte(strings.Repeat("value", 100_000))}
 		claims, err := driver.Store(converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{value})
 		require.NoError(t, err)
@@ -111,13 +111,13 @@ func TestS3ThatRefuses(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		value := &commonpb.Payload{Data: []byte(strings.Repeat("value", 100_000))}
-		require.ErrorContains(t, store.Ready(t.Context()), "to the payload store s3://large", status)
+		require.ErrorContains(t, store.CheckReady(t.Context()), "to the payload store s3://large", status)
 		require.ErrorContains(t, store.Write(t.Context(), value), "write sha256/", status)
 		objects.mu.Lock()
 		objects.refuses = 0
 		objects.mu.Unlock()
 		require.NoError(t, store.Write(t.Context(), value))
-		require.NoError(t, store.Ready(t.Context()))
+		require.NoError(t, store.CheckReady(t.Context()))
 	}
 }
 

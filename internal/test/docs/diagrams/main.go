@@ -91,7 +91,7 @@ func drawDiagrams(args []string) error {
 		return fmt.Errorf("remove what was drawn before: %w", err)
 	}
 	for i, one := range diagrams {
-		if err := docs.WriteFile(docsite.Picture(one.Text), withSize(pictures[i])+"\n"); err != nil {
+		if err := docs.WriteFile(docsite.PicturePath(one.Text), withSize(pictures[i])+"\n"); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	if err := writeFiles(activities.Default()); err != nil {
+	if err := writeFiles(activities.DefaultCatalogue()); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}

@@ -76,7 +76,7 @@ func runWorker(interceptors []grpc.UnaryClientInterceptor) error {
 	defer watched.Close()
 	var c client.Client
 	err = retryUntilReached(func() (err error) {
-		c, err = client.DialContext(context.Background(), watched.Client(connect.WithoutCompression(client.Options{
+		c, err = client.DialContext(context.Background(), watched.ClientOptions(connect.WithoutCompression(client.Options{
 			HostPort: os.Getenv(addressVariable), Namespace: os.Getenv(namespaceVariable),
 			Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 			ConnectionOptions: client.ConnectionOptions{
@@ -95,7 +95,7 @@ func runWorker(interceptors []grpc.UnaryClientInterceptor) error {
 	}
 	catalogue := activities.NewCatalogue(activities.Resources{
 		AllowPython: true, Directory: os.Getenv(directoryVariable), SecretKeys: keys,
-		Telemetry: watched.Activities(), TokenSpool: os.Getenv(spoolVariable), SecretsDirectory: os.Getenv(connection.DirectoryVariable),
+		Telemetry: watched.AttemptRecorder(), TokenSpool: os.Getenv(spoolVariable), SecretsDirectory: os.Getenv(connection.DirectoryVariable),
 	})
 	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
 	if err != nil {
