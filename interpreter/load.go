@@ -19,7 +19,9 @@ var loaded = newBooks(decodeBook)
 
 // LoadPlaybook decodes a playbook that was validated before. It only reports what Decode itself considers an error, so that
 // later checks never break the replay of older runs.
-func LoadPlaybook(name, text string) (*playbook.Playbook, error) { return loaded.loadPlaybook(name, text) }
+func LoadPlaybook(name, text string) (*playbook.Playbook, error) {
+	return loaded.loadPlaybook(name, text)
+}
 
 func decodeBook(name, text string) (*playbook.Playbook, error) {
 	loads.compiled.Add(1)
