@@ -57,14 +57,14 @@ func NewCatalogue(res Resources) *Catalogue {
 	attempts := attempt.NewRunner(res.forAttempts(), tools)
 	states := hosting.NewStateStores(attempts, res.forTools())
 	c := &Catalogue{Attempts: attempts, Calls: &hosting.Calls{Attempts: attempts, States: states}, States: states, res: res, tools: tools}
-	for _, one := range builtIn(res) {
+	for _, one := range builtInTools(res) {
 		c.tools[one.Spec().Name] = one
 	}
 	return c
 }
 
-// builtIn are the tools that come with Reprise.
-func builtIn(res Resources) []tool.Tool {
+// builtInTools are the tools that come with Reprise.
+func builtInTools(res Resources) []tool.Tool {
 	lent := res.forTools()
 	web := http.New(lent, res.HTTP.Transport)
 	web.ObserveRequests(res.HTTP.Observe)

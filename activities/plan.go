@@ -325,7 +325,7 @@ func PlanTable(ctx context.Context, c *Catalogue, in interpreter.ToolInput) (pla
 	}
 	in.RateLimit, in.ControlID = nil, "" // no attempt of the call
 	return attempt.CallTool(ctx, c.Attempts, in, func(ctx context.Context, in interpreter.ToolInput) (plan interpreter.TablePlan, err error) {
-		if in, _, err = attempt.InShape(ctx, in); err != nil {
+		if in, _, err = attempt.WithShapedRows(ctx, in); err != nil {
 			return plan, err
 		}
 		return table.PlanWrite(ctx, in)
@@ -356,7 +356,7 @@ func (s *stepPlanner) planBelow(ctx context.Context, of *call.Call, in interpret
 		return
 	}
 	empty := expression.Of(map[string]any{})
-	workload := expression.Of(expression.MergeMaps(book.Workload, expression.OrEmpty(callee.Workload.Data)))
+	workload := expression.Of(expression.MergeMaps(book.Workload, expression.MapOrEmpty(callee.Workload.Data)))
 	task := call.Task{
 		Name: callee.Name, Source: callee.Source, Run: s.task.Run, Limits: s.task.Limits,
 		Data: interpreter.Data{Workload: workload, Vars: empty, Steps: empty},

@@ -149,7 +149,7 @@ func (g *Graph) startStep(routing *Routing, step *playbook.Step) Start {
 	var args any
 	for _, arrival := range joined {
 		if arrival.Args.Data != nil {
-			args = expression.MergeMaps(expression.OrEmpty(args), arrival.Args.Data)
+			args = expression.MergeMaps(expression.MapOrEmpty(args), arrival.Args.Data)
 		}
 	}
 	routing.Waiting = rest

@@ -111,11 +111,11 @@ func (s *Scope) Lookup(name string) (any, bool) {
 func (s *Scope) lookupRoot(name string) (any, bool) {
 	switch name {
 	case "workload":
-		return expression.OrEmpty(s.data.Workload.Data), true
+		return expression.MapOrEmpty(s.data.Workload.Data), true
 	case "vars":
-		return expression.OrEmpty(s.data.Vars.Data), true
+		return expression.MapOrEmpty(s.data.Vars.Data), true
 	case "steps":
-		return expression.OrEmpty(s.data.Steps.Data), true
+		return expression.MapOrEmpty(s.data.Steps.Data), true
 	case "args":
 		return map[string]any{}, true
 	case "execution_id":

@@ -27,7 +27,7 @@ func EndScope(scope *Scope, args any, result CallResult) *Scope {
 
 // RenderVars returns vars with the evaluated vars of a step, each of which can use the previous ones.
 func RenderVars(step *playbook.Step, vars any, scope *Scope, budget *expression.Budget) (any, error) {
-	merged := expression.OrEmpty(vars)
+	merged := expression.MapOrEmpty(vars)
 	for _, entry := range step.Vars {
 		value, err := entry.Value.Render(scope.With(map[string]any{"vars": merged}), budget)
 		if err != nil {

@@ -185,7 +185,7 @@ func (d *desk) logIn(args ...string) (said, int) {
 	return said{status, out.String(), errs.String()}, testenv.Receive(d.t, errs.status, "the page")
 }
 
-func (d *desk) loginStatus(name string) (status login.LoginStatus) {
+func (d *desk) loginStatus(name string) (status login.TokenStatus) {
 	d.t.Helper()
 	require.NoError(d.t, json.Unmarshal([]byte(d.does("auth", "status", name, "--output", "json")), &status))
 	return status

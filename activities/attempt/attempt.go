@@ -53,7 +53,7 @@ func (r *Runner) wrapTool(run Func, beginsItself bool) measuredFunc {
 			err = mayBegin(ctx, b, r.pacer, res.Payloads, in)
 		}
 		if err != nil {
-			return noResult(ctx, ctx, err, b, in, limit, secrets)
+			return endWithoutResult(ctx, ctx, err, b, in, limit, secrets)
 		}
 		ctx = watchOf(ctx).noteTurn(ctx)
 		ended, end := context.WithCancelCause(ctx)
@@ -62,7 +62,7 @@ func (r *Runner) wrapTool(run Func, beginsItself bool) measuredFunc {
 		defer cancel()
 		releaseMemory(ctx)
 		bounded, handedOver := r.memory.WithLoan(bounded)
-		defer atHandover(ctx, handedOver)
+		defer onContextEnd(ctx, handedOver)
 		o := superviseRun(ctx, bounded, end, b, measureRun(res.withSecrets(run), res.Payloads.MaxBytes), in, res.Logger)
 		if o.err == nil {
 			o.result.Turn = b.turnSeconds()
@@ -70,13 +70,13 @@ func (r *Runner) wrapTool(run Func, beginsItself bool) measuredFunc {
 		}
 		err = o.err
 		pauseOthers(ctx, r.pacer, in, err)
-		return noResult(ctx, bounded, err, b, in, limit, secrets)
+		return endWithoutResult(ctx, bounded, err, b, in, limit, secrets)
 	}
 }
 
-// noResult ends an attempt that returns no result: it was put off, which is itself the result
+// endWithoutResult ends an attempt that returns no result: it was put off, which is itself the result
 // of the activity, or activityError says why it failed.
-func noResult(
+func endWithoutResult(
 	ctx, bounded context.Context, err error, b *beginning, in interpreter.ToolInput, limit time.Duration, secrets *tool.Secrets,
 ) (interpreter.ToolResult, int, error) {
 	if off := (*putOffError)(nil); errors.As(err, &off) {
@@ -121,8 +121,8 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return nil
 	}
 	since := time.Now()
-	awaitsTurn(ctx, true)
-	defer awaitsTurn(ctx, false)
+	recordTurnWait(ctx, true)
+	defer recordTurnWait(ctx, false)
 	if err := pacer.awaitTurn(ctx, *limit, in, b); err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 	return nil
 }
 
-// atHandover calls done when the activity's context ends, because by then the outcome of the
+// onContextEnd calls done when the activity's context ends, because by then the outcome of the
 // attempt is on its way to Temporal. A call inside a Drive calls done itself.
-func atHandover(ctx context.Context, done func()) {
+func onContextEnd(ctx context.Context, done func()) {
 	of, hosted := ctx.Value(callKey{}).(*callContext)
 	switch {
 	case hosted:
@@ -275,7 +275,7 @@ func checkSize(result interpreter.ToolResult, in interpreter.ToolInput, most int
 		return size, tool.Errorf("step %q: the result of tool %q cannot be written as JSON: %w", in.Step, in.Tool, err)
 	}
 	if size > most {
-		return size, tool.TooLargef("step %q: the result of one attempt has %d bytes of JSON, the limit is %d; request less at a time",
+		return size, tool.TooLargeErrorf("step %q: the result of one attempt has %d bytes of JSON, the limit is %d; request less at a time",
 			in.Step, size, most)
 	}
 	return size, nil
@@ -299,14 +299,14 @@ func activityError(
 		return cause
 	case cause != nil:
 		b.delivery.RecordReturn(ctx, errors.Is(cause, ErrCut))
-		return DeliverAgain(cause)
+		return RedeliveryError(cause)
 	case IsRunCancelled(ctx):
 		return ctx.Err() // the activity ends as canceled
 	case ctx.Err() != nil && (tool.IsContextError(err) || !b.hasBegun()):
-		return DeliverAgain(ErrDisconnected)
+		return RedeliveryError(ErrDisconnected)
 	}
 	if errors.Is(context.Cause(bounded), tool.ErrTimeout) && tool.IsContextError(err) {
-		err = ofRequest(err, timeoutError(err, in, limit))
+		err = withRequestOf(err, timeoutError(err, in, limit))
 	}
 	if turn := b.turnSeconds(); turn > 0 {
 		return ApplicationError(errorObject(err, in, secrets), turn)
@@ -314,8 +314,8 @@ func activityError(
 	return ApplicationError(errorObject(err, in, secrets))
 }
 
-// ofRequest adds the request that one error names to another error.
-func ofRequest(of, err error) error {
+// withRequestOf adds the request that one error names to another error.
+func withRequestOf(of, err error) error {
 	var requested *tool.RequestError
 	if !errors.As(of, &requested) {
 		return err
@@ -350,12 +350,12 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 // ErrDisconnected ends an attempt that the server may have assigned to another worker.
 var ErrDisconnected = errors.New("the worker lost its connection to the server during the attempt")
 
-// DeliverAgain is the failure of a delivery that Temporal repeats. It needs nobody's attention.
-func DeliverAgain(cause error) error { return DeliverAgainAfter(0, undeliveredError(cause)) }
+// RedeliveryError is the failure of a delivery that Temporal repeats. It needs nobody's attention.
+func RedeliveryError(cause error) error { return DelayedRedeliveryError(0, undeliveredError(cause)) }
 
-// DeliverWhenBack is DeliverAgain of a delivery whose destination has been away for so long.
-func DeliverWhenBack(away time.Duration, cause error) error {
-	return DeliverAgainAfter(NextDelivery(away), undeliveredError(cause))
+// RedeliveryWhenBack is RedeliveryError of a delivery whose destination has been away for so long.
+func RedeliveryWhenBack(away time.Duration, cause error) error {
+	return DelayedRedeliveryError(NextDelivery(away), undeliveredError(cause))
 }
 
 // undeliveredError is the error of an activity that Temporal delivers again. It does not count as a
@@ -371,8 +371,8 @@ func NextDelivery(away time.Duration) time.Duration {
 	return min(max(away/60, time.Second), 15*time.Second)
 }
 
-// DeliverAgainAfter is DeliverAgain after a delay; 0 means the retry interval of the activity.
-func DeliverAgainAfter(delay time.Duration, object interpreter.ErrorObject) error {
+// DelayedRedeliveryError is RedeliveryError after a delay; 0 means the retry interval of the activity.
+func DelayedRedeliveryError(delay time.Duration, object interpreter.ErrorObject) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{
 		Details: []any{object}, Category: temporal.ApplicationErrorCategoryBenign, NextRetryDelay: delay,
 	})

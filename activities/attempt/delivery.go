@@ -264,7 +264,7 @@ func (d *Delivery) recordState(ctx context.Context) error {
 // isWithdrawn distinguishes the answers to a heartbeat that withdraw the attempt from a
 // server that did not answer.
 func isWithdrawn(err error) bool {
-	return connect.NotFound(err) || temporal.IsCanceledError(err) ||
+	return connect.IsNotFound(err) || temporal.IsCanceledError(err) ||
 		errors.Is(err, activity.ErrActivityPaused) || errors.Is(err, activity.ErrActivityReset)
 }
 
@@ -423,9 +423,9 @@ func WithCall(ctx context.Context, at int, onTurn func(waiting bool)) (within co
 	return within, func() { releaseMemory(within) }
 }
 
-// awaitsTurn shows in the heartbeats of a Drive whether an attempt waits for its permit. Other
+// recordTurnWait shows in the heartbeats of a Drive whether an attempt waits for its permit. Other
 // attempts count as not begun until they have it.
-func awaitsTurn(ctx context.Context, waits bool) {
+func recordTurnWait(ctx context.Context, waits bool) {
 	if of, hosted := ctx.Value(callKey{}).(*callContext); hosted {
 		of.onTurn(waits)
 	}

@@ -28,7 +28,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 		object.RetryAfter = &seconds
 	}
 	if in.Sends != "" {
-		failedToSend(object)
+		markUnsent(object)
 	}
 	object.Headers = tool.ErrorHeaders(e.Headers, secrets)
 	if e.Answer != nil {
@@ -56,8 +56,8 @@ func maskedAnswer(answer interpreter.ToolMeta, secrets *tool.Secrets) *interpret
 	return &masked
 }
 
-// failedToSend turns the failure of a request into a failure of the webhook that sends it.
-func failedToSend(object *interpreter.ErrorObject) {
+// markUnsent turns the failure of a request into a failure of the webhook that sends it.
+func markUnsent(object *interpreter.ErrorObject) {
 	switch object.Kind {
 	case interpreter.KindHTTP:
 	case interpreter.KindConnection, interpreter.KindTimeout:

@@ -72,7 +72,7 @@ func (g *pauseGate) controlOf(ctx context.Context, workflowID string, version in
 func describeControl(ctx context.Context, workflowID string) (interpreter.Control, error) {
 	var control interpreter.Control
 	description, err := activity.GetClient(ctx).DescribeWorkflow(ctx, workflowID, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return control, nil
 	}
 	if err != nil {

@@ -65,7 +65,7 @@ func TestShapersLeaveProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(before)
 	var working, most atomic.Int64
 	full := make(chan struct{})
-	_, err := inParts(t.Context(), 20*maxShapers*rowsOfPart, func(int, int) ([]string, error) {
+	_, err := shapeInParts(t.Context(), 20*maxShapers*rowsOfPart, func(int, int) ([]string, error) {
 		n := working.Add(1)
 		defer working.Add(-1)
 		for seen := most.Load(); n > seen && !most.CompareAndSwap(seen, n); seen = most.Load() {

@@ -202,7 +202,7 @@ func (l *turnQueue) leaseRequest(now time.Time) (asked []*waiter, request rateli
 			request.Limit = w.limit // the strictest counts
 		}
 	}
-	slices.SortStableFunc(l.waiters, byPosition)
+	slices.SortStableFunc(l.waiters, comparePositions)
 	asked = slices.Clone(l.waiters[:request.Count])
 	for _, w := range asked {
 		switch w.queuePosition() {
@@ -233,9 +233,9 @@ func (w *waiter) queuePosition() int {
 	return positionFresh
 }
 
-// byPosition is the order of waiters: among those whose permit is due, the one that has waited
+// comparePositions is the order of waiters: among those whose permit is due, the one that has waited
 // longest is first.
-func byPosition(a, b *waiter) int {
+func comparePositions(a, b *waiter) int {
 	if order := cmp.Compare(a.queuePosition(), b.queuePosition()); order != 0 {
 		return order
 	}

@@ -183,7 +183,7 @@ func (r *Runner) CheckConnections(ctx context.Context, sinks []interpreter.SinkC
 	for _, sink := range sinks {
 		configured, ok := r.Resources.Connections.Connection(sink.Auth)
 		if !ok && tool.IsConnectionName(sink.Auth) {
-			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfigured(sink.Auth))
+			return tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, tool.NotConfiguredError(sink.Auth))
 		}
 		if err := r.Resources.Access.RefuseUse(ctx, sink.Auth, configured, ""); err != nil {
 			denied := tool.ConfigErrorf("%s: sink %s: %w", sink.At, sink.Place, err)

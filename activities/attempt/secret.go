@@ -69,12 +69,12 @@ func (res Resources) sealResult(ctx context.Context, in interpreter.ToolInput, r
 		return interpreter.ToolResult{}, tool.Errorf("step %q: the secret result cannot be written as JSON", in.Step)
 	}
 	if len(encoded) > maxSecretBytes {
-		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result has %d bytes of JSON, the limit is %d; "+
+		return interpreter.ToolResult{}, tool.TooLargeErrorf("step %q: its secret result has %d bytes of JSON, the limit is %d; "+
 			"fetch data that is not secret in a separate step", in.Step, len(encoded), maxSecretBytes)
 	}
 	texts := secretTexts(result.Data.Data)
 	if len(texts) > maxSecretTexts {
-		return interpreter.ToolResult{}, tool.TooLargef("step %q: its secret result has %d texts and numbers, the limit is %d; "+
+		return interpreter.ToolResult{}, tool.TooLargeErrorf("step %q: its secret result has %d texts and numbers, the limit is %d; "+
 			"fetch data that is not secret in a separate step", in.Step, len(texts), maxSecretTexts)
 	}
 	tool.ConcealTexts(ctx, res.Secrets, texts)

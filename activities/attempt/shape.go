@@ -17,7 +17,7 @@ func shapeRows(run Func) Func {
 		if in.Shape == nil {
 			return run(ctx, in)
 		}
-		shaped, notes, err := InShape(ctx, in)
+		shaped, notes, err := WithShapedRows(ctx, in)
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
@@ -27,8 +27,8 @@ func shapeRows(run Func) Func {
 	}
 }
 
-// InShape is the input of a sink with its rows in their shape, and the notes about them.
-func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.ToolInput, notes []string, err error) {
+// WithShapedRows is the input of a sink with its rows in their shape, and the notes about them.
+func WithShapedRows(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.ToolInput, notes []string, err error) {
 	if in.Shape == nil {
 		return in, nil, nil
 	}
@@ -52,7 +52,7 @@ func InShape(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.
 // [interpreter.ToolInput.ShapeRows], or of ctx.
 func ReshapeRows(ctx context.Context, in interpreter.ToolInput) (interpreter.ShapedRows, error) {
 	return in.ShapeRows(func(rows int, part func(from, to int) ([]string, error)) ([]string, error) {
-		return inParts(ctx, rows, part)
+		return shapeInParts(ctx, rows, part)
 	})
 }
 
@@ -64,8 +64,8 @@ const (
 	maxShapers = 4
 )
 
-// inParts makes the parts of a piece of work; see [interpreter.Parts].
-func inParts(ctx context.Context, rows int, part func(from, to int) ([]string, error)) ([]string, error) {
+// shapeInParts makes the parts of a piece of work; see [interpreter.Parts].
+func shapeInParts(ctx context.Context, rows int, part func(from, to int) ([]string, error)) ([]string, error) {
 	parts := (rows + rowsOfPart - 1) / rowsOfPart
 	notes, errs := make([][]string, parts), make([]error, parts)
 	var next atomic.Int64

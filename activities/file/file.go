@@ -154,7 +154,7 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	byName, packedName := format.ByName(path)
+	byName, packedName := format.FormatOfName(path)
 	options.Format = cmp.Or(options.Format, byName)
 	if options.Format == "" && options.Compression == "" && !packedName {
 		return interpreter.ToolResult{}, noFormat(in, path, format.All)
@@ -245,7 +245,7 @@ func (t *Tool) OpenRows(ctx context.Context, in interpreter.ToolInput) (*format.
 	if err != nil {
 		return nil, err
 	}
-	byName, _ := format.ByName(path)
+	byName, _ := format.FormatOfName(path)
 	return &format.RowSource{
 		Content: from, Size: from.size, What: path, Format: byName, Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Changed: from.changed,
 	}, nil
@@ -286,7 +286,7 @@ func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error
 	if path, err = localPath(in); err != nil {
 		return "", "", err
 	}
-	if _, err := format.OfSink(in); err != nil {
+	if _, err := format.SinkOptions(in); err != nil {
 		return "", "", err
 	}
 	if as, err = format.SinkFormat(in); err == nil && as == "" {
@@ -297,7 +297,7 @@ func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error
 
 // noFormat is the error of a name that does not say its format.
 func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
-	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.OneOf(accepted))
+	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.ChoiceText(accepted))
 }
 
 // readContent reads a whole file as UTF-8, at most MaxResponseBytes after decompression, or a member of an archive,
@@ -316,7 +316,7 @@ func (t *Tool) readContent(ctx context.Context, from *fileContent, path string, 
 	content, err := memory.ReadAll(ctx, unpacked, most, limit)
 	if err == nil {
 		if options.Format == "" {
-			options.Format, _ = format.ByName(unpacked.Member)
+			options.Format, _ = format.FormatOfName(unpacked.Member)
 		}
 		content, err = format.DecodeText(ctx, content, options.CharsetOf(content, ""))
 	}
@@ -334,7 +334,7 @@ func (t *Tool) unpackError(path string, err error) error {
 	var own *tool.Error
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
-		return tool.TooLargef("read %s: the file is larger than the limit of %d bytes", path, t.res.MaxResponseBytes)
+		return tool.TooLargeErrorf("read %s: the file is larger than the limit of %d bytes", path, t.res.MaxResponseBytes)
 	case errors.As(err, &waited), errors.As(err, &own), tool.IsContextError(err):
 		return err
 	case errors.As(err, &cause):

@@ -23,7 +23,7 @@ const maxIdleNotes = 8 << 20
 // small, and not for all that a call has collected.
 func (t *Tool) RecordsWrite(in interpreter.ToolInput) bool {
 	_, as, err := t.writeTarget(in)
-	return err == nil && !intoObjects(in, as)
+	return err == nil && !writesObjects(in, as)
 }
 
 // RecallNotes gives the notes of a call.
@@ -32,7 +32,7 @@ func (t *Tool) RecallNotes(ctx context.Context, in interpreter.ToolInput) ([]int
 	if err != nil {
 		return nil, err
 	}
-	if intoObjects(in, as) {
+	if writesObjects(in, as) {
 		return t.recallRemote(ctx, in, path)
 	}
 	to, err := t.openPlace(in, path, "write", false)

@@ -49,8 +49,8 @@ type objectWrite struct {
 	published  *publishedStage // what the manifest is to say of them
 }
 
-// intoObjects reports whether each write is an object of its own: below a connection, and where the rows of a file cannot be appended to.
-func intoObjects(in interpreter.ToolInput, as string) bool {
+// writesObjects reports whether each write is an object of its own: below a connection, and where the rows of a file cannot be appended to.
+func writesObjects(in interpreter.ToolInput, as string) bool {
 	return in.Auth != "" || as == format.Parquet
 }
 

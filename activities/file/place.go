@@ -59,7 +59,7 @@ func (t *Tool) openPlace(in interpreter.ToolInput, path, verb string, makes bool
 	case err == nil:
 		return p, nil
 	case errors.Is(err, errPrivate):
-		err = tool.PrivateFile("file", in.Step, path)
+		err = tool.PrivateFileError("file", in.Step, path)
 	default:
 		err = fileError(verb, path, err)
 	}
@@ -79,7 +79,7 @@ func (p *place) walkTo(names []string, makes bool) error {
 			continue
 		}
 		if name == ".." { // of a link
-			if err := p.goUp(); err != nil {
+			if err := p.enterParent(); err != nil {
 				return err
 			}
 			names = names[1:]
@@ -125,7 +125,7 @@ func (p *place) walkTo(names []string, makes bool) error {
 // errOutside is the error of a link which leads out of the worker's directory.
 var errOutside = fmt.Errorf("path escapes from parent: %w", fs.ErrPermission)
 
-func (p *place) goUp() error {
+func (p *place) enterParent() error {
 	if len(p.opened) == 1 {
 		return errOutside
 	}

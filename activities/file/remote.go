@@ -50,7 +50,7 @@ func (t *Tool) openRemote(ctx context.Context, in interpreter.ToolInput, local s
 	r := &remote{bucket: opened, at: at, key: path.Clean(filepath.ToSlash(local)), path: local}
 	switch {
 	case private.InPath(r.key):
-		return nil, tool.PrivateFile("file", in.Step, local)
+		return nil, tool.PrivateFileError("file", in.Step, local)
 	case strings.ContainsFunc(r.key, unicode.IsControl): // which folders and stores name in different ways
 		return nil, tool.ConfigErrorf("step %q: path is %q; it must not have control characters", in.Step, local)
 	}
@@ -168,7 +168,7 @@ func (t *Tool) fenceFolder(in interpreter.ToolInput, r *remote) error {
 	private := t.res.PrivateFiles()
 	info, err := os.Stat(whole)
 	if private.NamesPath(whole) || err == nil && private.Has(info) {
-		return tool.PrivateFile("file", in.Step, r.path)
+		return tool.PrivateFileError("file", in.Step, r.path)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	options, err := format.OfSink(in)
+	options, err := format.SinkOptions(in)
 	if err == nil && options.EscapeFormulas && as != format.CSV {
 		err = tool.ConfigErrorf("step %q: csv does not apply to format %s; remove one of them", in.Step, as)
 	}
@@ -45,7 +45,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		return interpreter.ToolResult{}, err
 	}
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
-	if intoObjects(in, as) {
+	if writesObjects(in, as) {
 		w := &objectWrite{
 			format: as, options: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
 			LedgerRecord: record, staging: in.Staging,

@@ -74,7 +74,7 @@ func readDialect(step string, written map[string]any) (d CSVDialect, err error) 
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		known := name == keyFormulas || slices.ContainsFunc(csvKeys, func(f playbook.Field) bool { return f.Name == name })
 		if !known {
-			return d, tool.ConfigErrorf("step %q: csv has no key %q; its keys are %s", step, name, tool.OneOf(lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })))
+			return d, tool.ConfigErrorf("step %q: csv has no key %q; its keys are %s", step, name, tool.ChoiceText(lists.Map(csvKeys, func(key playbook.Field) string { return key.Name })))
 		}
 	}
 	if written[keyFormulas] != nil {

@@ -153,8 +153,8 @@ func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 // WriteOptions are the author's options for CSV that is written.
 type WriteOptions struct{ EscapeFormulas bool }
 
-// OfSink reads the options of a sink. Fields that say how something is read are an error.
-func OfSink(in interpreter.ToolInput) (o WriteOptions, err error) {
+// SinkOptions reads the options of a sink. Fields that say how something is read are an error.
+func SinkOptions(in interpreter.ToolInput) (o WriteOptions, err error) {
 	for _, name := range []string{fieldCompression, fieldMember, fieldEncoding, fieldXML} {
 		if in.Fields[name].Data != nil {
 			return o, tool.ConfigErrorf("step %q: %s applies only when reading, and this is a sink; remove it", in.Step, name)
@@ -191,7 +191,7 @@ func SinkFormat(in interpreter.ToolInput) (as string, err error) {
 	if err != nil {
 		return "", err
 	}
-	as, packed := ByName(path)
+	as, packed := FormatOfName(path)
 	if packed || !slices.Contains(WrittenFormats, as) {
 		return "", nil
 	}
@@ -201,9 +201,9 @@ func SinkFormat(in interpreter.ToolInput) (as string, err error) {
 // packedNames are the endings of the names of packed files.
 var packedNames = []string{".gz", ".gzip", ".zst", ".zstd", ".zip"}
 
-// ByName returns the format by the extension of a file name, "" if it is unknown, and whether
+// FormatOfName returns the format by the extension of a file name, "" if it is unknown, and whether
 // the name says that the file is compressed.
-func ByName(name string) (format string, packed bool) {
+func FormatOfName(name string) (format string, packed bool) {
 	name = strings.ToLower(name)
 	if ext := path.Ext(name); slices.Contains(packedNames, ext) {
 		name, packed = strings.TrimSuffix(name, ext), true
@@ -238,9 +238,9 @@ func MediaType(contentType string) (mediaType, charset string) {
 	return strings.ToLower(strings.TrimSpace(mediaType)), charset
 }
 
-// ByType returns the format by a content type, "" if it is unknown, and whether the type says
+// FormatOfType returns the format by a content type, "" if it is unknown, and whether the type says
 // that the content is compressed.
-func ByType(mediaType string) (format string, packed bool) {
+func FormatOfType(mediaType string) (format string, packed bool) {
 	switch mediaType {
 	case "", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
 		return "", false
@@ -268,8 +268,8 @@ func ByType(mediaType string) (format string, packed bool) {
 	return Text, false
 }
 
-// NameOf is the file's name that an answer says, "" for none.
-func NameOf(contentDisposition string) string {
+// FileNameOf is the file's name that an answer says, "" for none.
+func FileNameOf(contentDisposition string) string {
 	_, parameters, err := mime.ParseMediaType(contentDisposition)
 	if err != nil {
 		return ""

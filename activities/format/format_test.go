@@ -372,7 +372,7 @@ func TestByName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.json": "json", "a.JSON.gz": "json+", "x/a.ndjson.zst": "jsonl+", "a.jsonl": "jsonl", "a.csv.gzip": "csv+", "a.txt": "text", "a": "", "a.gz": "+", "a.xml": "xml", "a.csv.zip": "csv+", "a.zip": "+", "a.xlsx": "",
 	} {
-		got, packed := format.ByName(name)
+		got, packed := format.FormatOfName(name)
 		if packed {
 			got += "+"
 		}
@@ -387,7 +387,7 @@ func TestByType(t *testing.T) {
 		"application/json": "json", "application/vnd.api+json": "json", "application/x-ndjson": "jsonl", "text/csv": "csv",
 		"text/plain": "text", "application/xml": "xml", "text/xml": "xml", "application/atom+xml": "xml", "application/xhtml+xml": "text", "image/svg+xml": "text", "application/zip": "+", "": "", "application/octet-stream": "", "application/gzip": "+", "application/zstd": "+",
 	} {
-		got, packed := format.ByType(mediaType)
+		got, packed := format.FormatOfType(mediaType)
 		if packed {
 			got += "+"
 		}

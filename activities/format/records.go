@@ -103,7 +103,7 @@ func (r *records) readField(line int) (value string, quoted, last bool, err erro
 		if err := r.readQuoted(line); err != nil {
 			return "", true, true, err
 		}
-		last, err = r.behindQuote()
+		last, err = r.afterClosingQuote()
 		return string(r.value), true, last, err
 	}
 	for {
@@ -144,8 +144,8 @@ func (r *records) readQuoted(line int) error {
 	}
 }
 
-// behindQuote reads what follows a closing quote.
-func (r *records) behindQuote() (last bool, err error) {
+// afterClosingQuote reads what follows a closing quote.
+func (r *records) afterClosingQuote() (last bool, err error) {
 	if r.skipBytes(r.delimiter) {
 		return false, nil
 	}

@@ -45,7 +45,7 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 	o.Format = cmp.Or(o.Format, s.Format)
 	return func(yield func(PlacedRow, error) bool) {
 		if !slices.Contains(Streamed, o.Format) {
-			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.OneOf(Streamed)))
+			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.ChoiceText(Streamed)))
 			return
 		}
 		if len(o.Rows) > 0 && o.Format != JSON && o.Format != XML {
@@ -72,7 +72,7 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 			case ctx.Err() != nil:
 				err = ctx.Err()
 			case errors.Is(err, memory.ErrTooLarge):
-				err = tool.TooLargef("a row of %s is larger than the limit of %d bytes", s.What, most)
+				err = tool.TooLargeErrorf("a row of %s is larger than the limit of %d bytes", s.What, most)
 			case err != nil:
 				err = s.readError(o, err)
 			}

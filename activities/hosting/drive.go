@@ -83,11 +83,11 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 		return d.finishRun()
 	case err == nil, attempt.WorkerStopped(ctx):
 		d.delivery.RecordReturn(ctx, d.interrupted.Load() || err != nil)
-		return call.DriveOutput{}, attempt.DeliverAgain(errStopped)
+		return call.DriveOutput{}, attempt.RedeliveryError(errStopped)
 	case attempt.IsRunCancelled(ctx):
 		return call.DriveOutput{}, temporal.NewCanceledError(d.driveOutput().Shrink(step, c.Attempts.Resources.Payloads.MaxBytes))
 	case ctx.Err() != nil:
-		return call.DriveOutput{}, attempt.DeliverAgain(attempt.ErrDisconnected)
+		return call.DriveOutput{}, attempt.RedeliveryError(attempt.ErrDisconnected)
 	}
 	return call.DriveOutput{}, err
 }
@@ -395,8 +395,8 @@ func (p *progress) showAttempt(doing call.Doing) (stop func()) {
 	}
 }
 
-// awaitsTurn shows whether the attempt of a call waits for its turn.
-func (p *progress) awaitsTurn(i int, waits bool) {
+// recordTurnWait shows whether the attempt of a call waits for its turn.
+func (p *progress) recordTurnWait(i int, waits bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if doing, known := p.doing[i]; known {

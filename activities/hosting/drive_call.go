@@ -103,7 +103,7 @@ func (h *hostedCall) driveCall(ctx context.Context) error {
 	h.shownAt = time.Now()
 	h.chunk, h.before = h.call.View().NewChunk(h.clock.Now()), h.call.View().Snapshot()
 	h.chunk.AtMost(h.in.MostPages)
-	ctx, release := attempt.WithCall(ctx, h.at, func(waiting bool) { h.progress.awaitsTurn(h.at, waiting) })
+	ctx, release := attempt.WithCall(ctx, h.at, func(waiting bool) { h.progress.recordTurnWait(h.at, waiting) })
 	defer release()
 	driven, err := h.runUntilWait(ctx)
 	h.progress.setDriven(h.at, driven)
@@ -139,7 +139,7 @@ func (h *hostedCall) runUntilWait(ctx context.Context) (call.Driven, error) {
 		}
 		switch command.Kind {
 		case call.DoAttempt:
-			if h.chunk.IsFull(h.call.View(), h.clock.Now()) || h.leavesForStop(ctx) {
+			if h.chunk.IsFull(h.call.View(), h.clock.Now()) || h.mustLeaveForStop(ctx) {
 				return h.drivenState(), nil
 			}
 			size, err := h.makeAttempt(ctx, command.Input)
@@ -179,7 +179,7 @@ const claimPatience = 5 * time.Second
 // pages are in no history and no ledger, and if the state's keeper is unreachable: the workflow shows what the
 // call waits for. The workflow does not repeat what was done here.
 func (h *hostedCall) claimOrMove(ctx context.Context, input interpreter.StateInput) (left bool, err error) {
-	if moves := len(input.Moves) > 0; !h.sure && moves || h.leavesForStop(ctx) {
+	if moves := len(input.Moves) > 0; !h.sure && moves || h.mustLeaveForStop(ctx) {
 		return true, nil
 	}
 	within, stop := context.WithTimeout(ctx, claimPatience)
@@ -194,7 +194,7 @@ func (h *hostedCall) claimOrMove(ctx context.Context, input interpreter.StateInp
 	case ctx.Err() != nil:
 		return false, err
 	case failure == nil || !failure.IsFinal():
-		h.leavesForStop(ctx) // another worker gets the call then
+		h.mustLeaveForStop(ctx) // another worker gets the call then
 		return true, nil
 	}
 	h.call.StateFailed(*failure, h.clock.Now())
@@ -286,8 +286,8 @@ func (h *hostedCall) drivenToEnd(result interpreter.CallResult) call.Driven {
 	return driven
 }
 
-// leavesForStop reports whether the call is left because the worker stops.
-func (h *hostedCall) leavesForStop(ctx context.Context) bool {
+// mustLeaveForStop reports whether the call is left because the worker stops.
+func (h *hostedCall) mustLeaveForStop(ctx context.Context) bool {
 	if !attempt.WorkerStopping(ctx) {
 		return false
 	}
@@ -346,7 +346,7 @@ func (s *hostedSink) makeWrite(ctx context.Context, input interpreter.ToolInput)
 			return sinkFirst, nil
 		}
 	}
-	if s.of.leavesForStop(ctx) {
+	if s.of.mustLeaveForStop(ctx) {
 		return sinkLeft, nil
 	}
 	began := s.of.clock.Now()
@@ -400,7 +400,7 @@ func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput)
 	if !ok || !preparer.RecordsWrite(in) || in.Secret != nil { // what is secret is opened by the attempt
 		return in
 	}
-	unprepared := h.ofRun(in) // a write may note whose it is
+	unprepared := h.withRunInfo(in) // a write may note whose it is
 	reshape := sync.OnceValues(func() (interpreter.ShapedRows, error) { return attempt.ReshapeRows(ctx, unprepared) })
 	in.Reshaped = reshape
 	in.Prepared = sync.OnceValue(func() any {
@@ -489,18 +489,18 @@ func (h *hostedCall) deliverLater(ctx context.Context, in interpreter.ToolInput,
 	}
 	h.delivery.RecordReturn(ctx, false)
 	if away := h.clock.Now().Sub(activity.GetInfo(ctx).ScheduledTime); errors.Is(err, attempt.ErrReleased) || away < recallPatience {
-		return attempt.DeliverWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what was written: %w", in.Place, err))
+		return attempt.RedeliveryWhenBack(away, fmt.Errorf("sink %s: a worker was lost, and the sink does not know what was written: %w", in.Place, err))
 	}
 	return err
 }
 
 // attempt makes one attempt of a call; see [attempt.Runner.Make].
 func (d *driveRun) attempt(ctx context.Context, input interpreter.ToolInput) (attempt.Attempt, error) {
-	return d.host.Attempts.MakeAttempt(ctx, d.ofRun(input))
+	return d.host.Attempts.MakeAttempt(ctx, d.withRunInfo(input))
 }
 
-// ofRun is the input of an attempt as its tool gets it, with the run that it belongs to.
-func (d *driveRun) ofRun(input interpreter.ToolInput) interpreter.ToolInput {
+// withRunInfo is the input of an attempt as its tool gets it, with the run that it belongs to.
+func (d *driveRun) withRunInfo(input interpreter.ToolInput) interpreter.ToolInput {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.BriefParents()
 	return input

@@ -22,7 +22,7 @@ func (c *Calls) Forget(ctx context.Context, in call.ForgetInput) error {
 	ctx, _ = tool.WithSecrets(ctx, c.Attempts.Resources.Secrets)
 	ctx, stop := context.WithTimeout(ctx, forgetTimeout)
 	defer stop()
-	for _, place := range notedBy(in) {
+	for _, place := range notedPlaces(in) {
 		if err := ForgetNotes(ctx, c.Attempts, place.input, place.calls, in.Again); err != nil {
 			tool.Logger(ctx, c.Attempts.Resources.Logger, place.input).Warn("entries of a ledger could not be deleted", "error", err)
 		}
@@ -55,8 +55,8 @@ type notedPlace struct {
 	calls []string
 }
 
-// notedBy are the ledgers of calls. What cannot be rendered was not written to.
-func notedBy(in call.ForgetInput) []*notedPlace {
+// notedPlaces are the ledgers of calls. What cannot be rendered was not written to.
+func notedPlaces(in call.ForgetInput) []*notedPlace {
 	book, step, err := in.Task.LoadStep()
 	if err != nil {
 		return nil

@@ -97,14 +97,14 @@ type placeStore struct {
 
 // Claim claims a state for a call.
 func (p placeStore) Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error) {
-	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (incremental.ClaimedState, error) {
+	return callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (incremental.ClaimedState, error) {
 		return of.ClaimState(ctx, place, claim)
 	})
 }
 
 // Move applies writes to states.
 func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) error {
-	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (_ struct{}, moved error) {
+	_, err := callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (_ struct{}, moved error) {
 		for _, write := range writes { // one that is refused keeps no other one back
 			err := of.MoveState(ctx, place, write)
 			if moved = cmp.Or(moved, err); err != nil && !isStateMoved(err) {
@@ -118,7 +118,7 @@ func (p placeStore) Move(ctx context.Context, writes []incremental.StateWrite) e
 
 // beginReading records in a sink's database that its call or loop begins to read.
 func (p placeStore) beginReading(ctx context.Context) error {
-	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (interpreter.ToolResult, error) {
+	_, err := callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (interpreter.ToolResult, error) {
 		return of.Write(ctx, place)
 	})
 	return err
@@ -132,9 +132,9 @@ func isStateMoved(err error) bool {
 	return object != nil && object.Kind == interpreter.KindIncremental
 }
 
-// atPlace lets the tool of the place do something in the way attempts are made: within the time
+// callAtPlace lets the tool of the place do something in the way attempts are made: within the time
 // limit, with the connection, and with secrets masked in errors.
-func atPlace[R any](
+func callAtPlace[R any](
 	ctx context.Context, p placeStore, do func(context.Context, tool.StateStore, interpreter.ToolInput) (R, error),
 ) (done R, err error) {
 	of, ok := p.attempts.Tools[p.in.Tool].(tool.StateStore)
@@ -169,16 +169,16 @@ func StateError(ctx context.Context, waited time.Duration, what string, err erro
 		if failure != nil {
 			cause = failure.Message
 		}
-		return attempt.DeliverAgainAfter(attempt.NextDelivery(waited), outOfReach(interpreter.KindWorkerLost, what, cause))
+		return attempt.DelayedRedeliveryError(attempt.NextDelivery(waited), unreachableError(interpreter.KindWorkerLost, what, cause))
 	}
 	if failure != nil {
 		return err
 	}
-	object := outOfReach(interpreter.KindTool, what, err.Error())
+	object := unreachableError(interpreter.KindTool, what, err.Error())
 	return attempt.ApplicationError(&object)
 }
 
-// outOfReach is the error of a state that cannot be claimed or moved now.
-func outOfReach(kind interpreter.Kind, what, cause string) interpreter.ErrorObject {
+// unreachableError is the error of a state that cannot be claimed or moved now.
+func unreachableError(kind interpreter.Kind, what, cause string) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable, Message: what + " is out of reach: " + cause, Cause: cause}
 }

@@ -73,21 +73,21 @@ func (s *StateStores) withTool(ctx context.Context, place interpreter.ToolInput)
 
 // States are the states whose names have a prefix.
 func (p placeStore) States(ctx context.Context, prefix string) ([]incremental.State, error) {
-	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.State, error) {
+	return callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.State, error) {
 		return of.States(ctx, place, prefix)
 	})
 }
 
 // History is the changes of a state.
 func (p placeStore) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
-	return atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.StateChange, error) {
+	return callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.StateChange, error) {
 		return of.StateHistory(ctx, place, name)
 	})
 }
 
 // Set changes a state for a person.
 func (p placeStore) Set(ctx context.Context, change incremental.StateChange) error {
-	_, err := atPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (struct{}, error) {
+	_, err := callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) (struct{}, error) {
 		return struct{}{}, of.SetState(ctx, place, change)
 	})
 	return err

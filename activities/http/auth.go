@@ -65,7 +65,7 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 		return nil, tool.ConfigErrorf("connection %q %w", name, err)
 	}
 	login := &credentials{
-		name: name, raw: raw, base: parsed.Host, header: pairMap(parsed.Headers), query: pairMap(parsed.Query),
+		name: name, raw: raw, base: parsed.Host, header: nameValueMap(parsed.Headers), query: nameValueMap(parsed.Query),
 		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
 	kept := t.kept.connectionOf(name, raw, parsed, t.transport)
@@ -91,7 +91,7 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 	return login, nil
 }
 
-func pairMap(all []connection.NameValue) map[string]string {
+func nameValueMap(all []connection.NameValue) map[string]string {
 	byName := make(map[string]string, len(all))
 	for _, pair := range all {
 		byName[pair.Name] = pair.Value
@@ -133,7 +133,7 @@ func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Lo
 		}
 		kept = &cachedConnection{raw: raw}
 		if own, ok := usual.(*guardedTransport); ok && parsed.TLS != nil {
-			kept.transport = newGuardedTransport(own.rules, namesHosts(parsed.Hosts()), parsed.TLS)
+			kept.transport = newGuardedTransport(own.rules, hostMatcher(parsed.Hosts()), parsed.TLS)
 		}
 		if parsed.KeepCookies {
 			kept.jar, _ = cookiejar.New(nil) // its error is always nil
@@ -155,13 +155,13 @@ func (k *cachedConnections) transportOf(parsed *connection.Login, usual http.Rou
 	defer k.mu.Unlock()
 	key := strings.Join(hosts, " ")
 	if k.byHosts[key] == nil {
-		k.byHosts[key] = newGuardedTransport(own.rules, namesHosts(hosts), nil)
+		k.byHosts[key] = newGuardedTransport(own.rules, hostMatcher(hosts), nil)
 	}
 	return k.byHosts[key]
 }
 
-// namesHosts reports which addresses are of the hosts that a connection names.
-func namesHosts(hosts []string) egress.HostMatcher {
+// hostMatcher reports which addresses are of the hosts that a connection names.
+func hostMatcher(hosts []string) egress.HostMatcher {
 	return func(hostPort string) bool { return slices.Contains(hosts, hostPort) }
 }
 

@@ -80,7 +80,7 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 		return response, nil
 	}
 	t.done = true
-	otherClock := t.given.hearClock(response)
+	otherClock := t.given.learnClock(response)
 	var fresh *credentials
 	if err == nil {
 		fresh, err = t.tool.renewLogin(request.Context(), t.given)
@@ -103,16 +103,16 @@ func (t *renewingTransport) RoundTrip(request *http.Request) (*http.Response, er
 	return t.lastAnswer(t.base.RoundTrip(t.currentRequest(again)))
 }
 
-// hearClock updates the clock that signatures use by the date of a refusal. It reports whether the clock has changed.
-func (l *credentials) hearClock(refusal *http.Response) bool {
+// learnClock updates the clock that signatures use by the date of a refusal. It reports whether the clock has changed.
+func (l *credentials) learnClock(refusal *http.Response) bool {
 	if l.aws != nil {
-		return l.aws.clock.hearDate(refusal)
+		return l.aws.clock.learnDate(refusal)
 	}
 	if l.tokens == nil {
 		return false
 	}
 	account, signs := l.tokens.issuer.(*serviceAccount)
-	return signs && account.of.TokenURL == nil && account.clock.hearDate(refusal)
+	return signs && account.of.TokenURL == nil && account.clock.learnDate(refusal)
 }
 
 // lastAnswer is an answer after which nothing is sent again. If it refuses the request without looking like an error,

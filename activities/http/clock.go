@@ -21,9 +21,9 @@ type remoteClock struct{ ahead atomic.Int64 }
 // remoteNow estimates the time of the server's clock.
 func (c *remoteClock) remoteNow() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// hearDate reads the date of a refusal. It reports whether the clock differs from that by which the request was
+// learnDate reads the date of a refusal. It reports whether the clock differs from that by which the request was
 // signed.
-func (c *remoteClock) hearDate(refusal *http.Response) bool {
+func (c *remoteClock) learnDate(refusal *http.Response) bool {
 	date, err := http.ParseTime(refusal.Header.Get("Date"))
 	if err != nil {
 		return false

@@ -55,7 +55,7 @@ func (t *Tool) ObserveRequests(around func(http.RoundTripper) http.RoundTripper)
 func newTransport(dial dialFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            onWires(dial),
+		DialContext:            dialOnWires(dial),
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           512,
 		MaxIdleConnsPerHost:    128,

@@ -235,9 +235,9 @@ func diskError(err error) error {
 // rowSource is the body that was landed.
 func (l *landing) rowSource() *format.RowSource {
 	mediaType, charset := format.MediaType(l.answer.Header.Get("Content-Type"))
-	as, _ := format.ByType(mediaType)
+	as, _ := format.FormatOfType(mediaType)
 	if as == "" {
-		as, _ = format.ByName(cmp.Or(format.NameOf(l.answer.Header.Get("Content-Disposition")), l.answer.Request.URL.Path))
+		as, _ = format.FormatOfName(cmp.Or(format.FileNameOf(l.answer.Header.Get("Content-Disposition")), l.answer.Request.URL.Path))
 	}
 	source := &format.RowSource{
 		Content: l.into, Size: l.have, What: "the body from " + requestLine(l.answer.Request), Format: as, Charset: charset,

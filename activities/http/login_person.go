@@ -18,24 +18,24 @@ import (
 const deviceLife = 10 * time.Minute
 
 // ChallengeLogin returns where a person logs in: with PKCE (RFC 7636), or with a device code (RFC 8628).
-func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (login.LoginChallenge, string, error) {
+func (t *Tool) ChallengeLogin(ctx context.Context, start login.BeginRequest) (login.Challenge, string, error) {
 	x, err := t.personalExchange(ctx, start)
 	if err != nil {
-		return login.LoginChallenge{}, "", err
+		return login.Challenge{}, "", err
 	}
 	config := x.clientConfig()
 	if !start.Device {
 		config.RedirectURL = start.Redirect
 		verifier := oauth2.GenerateVerifier()
-		return login.LoginChallenge{URL: config.AuthCodeURL(start.State, oauth2.S256ChallengeOption(verifier))}, verifier, nil
+		return login.Challenge{URL: config.AuthCodeURL(start.State, oauth2.S256ChallengeOption(verifier))}, verifier, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	answer, err := config.DeviceAuth(context.WithValue(ctx, oauth2.HTTPClient, x.http))
 	if err != nil {
-		return login.LoginChallenge{}, "", tokenError(x.name, x.of.DeviceURL, err)
+		return login.Challenge{}, "", tokenError(x.name, x.of.DeviceURL, err)
 	}
-	challenge := login.LoginChallenge{URL: answer.VerificationURI, UserCode: answer.UserCode, ExpiresAt: answer.Expiry}
+	challenge := login.Challenge{URL: answer.VerificationURI, UserCode: answer.UserCode, ExpiresAt: answer.Expiry}
 	if challenge.ExpiresAt.IsZero() {
 		challenge.ExpiresAt = time.Now().Add(deviceLife)
 	}
@@ -43,7 +43,7 @@ func (t *Tool) ChallengeLogin(ctx context.Context, start login.LoginStart) (logi
 }
 
 // personalExchange is an exchange for a login that people make.
-func (t *Tool) personalExchange(ctx context.Context, start login.LoginStart) (*loginExchange, error) {
+func (t *Tool) personalExchange(ctx context.Context, start login.BeginRequest) (*loginExchange, error) {
 	x, err := t.newExchange(ctx, start.Connection)
 	switch {
 	case err != nil:
@@ -59,8 +59,8 @@ func (t *Tool) personalExchange(ctx context.Context, start login.LoginStart) (*l
 }
 
 // ProveLogin exchanges a code with its verifier, or polls for the code of a device.
-func (t *Tool) ProveLogin(ctx context.Context, proof login.LoginProof, code, secret string) (tool.ExchangedTokens, error) {
-	x, err := t.personalExchange(ctx, proof.LoginStart)
+func (t *Tool) ProveLogin(ctx context.Context, proof login.FinishRequest, code, secret string) (tool.ExchangedTokens, error) {
+	x, err := t.personalExchange(ctx, proof.BeginRequest)
 	if err != nil {
 		return tool.ExchangedTokens{}, err
 	}

@@ -144,8 +144,8 @@ type wire struct {
 	broke   atomic.Pointer[error]
 }
 
-// onWires wraps the connections of dial as wires.
-func onWires(dial dialFunc) dialFunc {
+// dialOnWires wraps the connections of dial as wires.
+func dialOnWires(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

@@ -50,12 +50,12 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	var waited *memory.WaitError
 	switch {
 	case errors.Is(err, memory.ErrTooLarge):
-		return interpreter.ToolResult{}, tool.TooLargef("the body from %s is larger than the limit of %d bytes",
+		return interpreter.ToolResult{}, tool.TooLargeErrorf("the body from %s is larger than the limit of %d bytes",
 			requestLine(response.Request), t.res.MaxResponseBytes)
 	case errors.As(err, &waited):
 		return interpreter.ToolResult{}, err
 	case format.UnpackError(err) != nil:
-		return interpreter.ToolResult{}, notUnpacked(response, err)
+		return interpreter.ToolResult{}, unpackError(response, err)
 	case mispackedError(response, err) != nil:
 		return interpreter.ToolResult{}, mispackedError(response, err)
 	case err != nil:
@@ -155,12 +155,12 @@ func formatOf(response *http.Response, said string, was packing) string {
 		return said
 	}
 	mediaType, _ := format.MediaType(response.Header.Get("Content-Type"))
-	byType, packedType := format.ByType(mediaType)
+	byType, packedType := format.FormatOfType(mediaType)
 	if byType != "" {
 		return byType
 	}
-	name := cmp.Or(was.member, format.NameOf(response.Header.Get("Content-Disposition")), response.Request.URL.Path)
-	byName, _ := format.ByName(name)
+	name := cmp.Or(was.member, format.FileNameOf(response.Header.Get("Content-Disposition")), response.Request.URL.Path)
+	byName, _ := format.FormatOfName(name)
 	if byName != "" || was.packed || packedType {
 		return byName // format.Unpacked without one
 	}
@@ -179,7 +179,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 		return nil, err
 	}
 	if isPlain(options.Format) && !format.IsText(body) {
-		return nil, notText(response, body, "")
+		return nil, notTextError(response, body, "")
 	}
 	what := "the body from " + requestLine(response.Request)
 	v, err := options.Value(ctx, body, what, t.res.MaxPayload)
@@ -225,9 +225,9 @@ func invalidError(response *http.Response, body []byte, as, what string, err err
 	return e
 }
 
-// notUnpacked is the error of a body that is not packed as the author says, or takes
+// unpackError is the error of a body that is not packed as the author says, or takes
 // too much to unpack.
-func notUnpacked(response *http.Response, err error) error {
+func unpackError(response *http.Response, err error) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCompression, Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s cannot be unpacked: %s", requestLine(response.Request), format.UnpackError(err)),
@@ -244,9 +244,9 @@ const typeLongNumber = "long_number"
 // typeNotText is the type of the error of a body that is no text.
 const typeNotText = "not_text"
 
-// notText is the error of a body that is not text. Converted to text it would look like a
+// notTextError is the error of a body that is not text. Converted to text it would look like a
 // response.
-func notText(response *http.Response, body []byte, where string) error {
+func notTextError(response *http.Response, body []byte, where string) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeNotText, Status: response.StatusCode,
 		Message: fmt.Sprintf("the body from %s is not text: %s, %d bytes%s",
@@ -280,7 +280,7 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 		e.Body, err = t.parseBody(ctx, response, body, format.Options{Format: formatOfError(response)})
 	}
 	if err != nil {
-		readable := format.IsText(body) || saysText(response) || formatOfError(response) == format.JSON
+		readable := format.IsText(body) || declaresText(response) || formatOfError(response) == format.JSON
 		// What is only shown may have replacement characters.
 		if text := strings.ToValidUTF8(leadingText(body), "\uFFFD"); text != "" && readable && format.IsText([]byte(text)) {
 			if len(body) >= maxErrorRead {
@@ -298,7 +298,7 @@ var unreadRest = fmt.Sprintf("\n… the answer has more than %d bytes, and the r
 // formatOfError is the format of an answer that failed.
 func formatOfError(response *http.Response) string {
 	mediaType, _ := format.MediaType(response.Header.Get("Content-Type"))
-	if byType, _ := format.ByType(mediaType); byType == format.JSON {
+	if byType, _ := format.FormatOfType(mediaType); byType == format.JSON {
 		return format.JSON
 	}
 	return format.Text
@@ -330,7 +330,7 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 	for unwrapped := errors.Unwrap(cause); unwrapped != nil && isURLError(cause); unwrapped = errors.Unwrap(cause) {
 		cause = unwrapped
 	}
-	return tool.UnreachedError(fmt.Sprintf("%s: %s", requestLine(request), deniedCause(cause)), cause)
+	return tool.UnreachableError(fmt.Sprintf("%s: %s", requestLine(request), deniedCause(cause)), cause)
 }
 
 // deniedCause is the error of an address that may not be connected to, without what says how it was connected to; another error
@@ -348,8 +348,8 @@ const typeCharset = "charset"
 // isPlain reports whether a format accepts any text.
 func isPlain(as string) bool { return as == format.Text || as == format.Unpacked }
 
-// saysText reports whether a content type is one of text.
-func saysText(response *http.Response) bool {
+// declaresText reports whether a content type is one of text.
+func declaresText(response *http.Response) bool {
 	mediaType, charset := format.MediaType(response.Header.Get("Content-Type"))
 	return charset != "" || strings.HasPrefix(mediaType, "text/")
 }
@@ -361,8 +361,8 @@ func decodeCharset(ctx context.Context, response *http.Response, body []byte, ch
 	switch {
 	case !errors.As(err, &wrong):
 		return decoded, err
-	case isPlain(as) && (!saysText(response) || bytes.IndexByte(body, 0) >= 0):
-		return nil, notText(response, body, "; "+wrong.Error())
+	case isPlain(as) && (!declaresText(response) || bytes.IndexByte(body, 0) >= 0):
+		return nil, notTextError(response, body, "; "+wrong.Error())
 	}
 	return nil, &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeCharset, Status: response.StatusCode,

@@ -43,7 +43,7 @@ func (a *serviceAccount) issueToken(ctx context.Context) (accessToken, error) {
 		return accessToken{value: "Bearer " + signed, token: signed, until: usableUntil(now, now.Add(a.of.Lifetime))}, err
 	}
 	token, err := a.exchangeToken(ctx)
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && unknownClient(refused.Response.StatusCode) && a.clock.hearDate(refused.Response) {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && unknownClient(refused.Response.StatusCode) && a.clock.learnDate(refused.Response) {
 		token, err = a.exchangeToken(ctx)
 	}
 	return token, err

@@ -371,7 +371,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 
 // unreachedError is the error of an endpoint that has not answered.
 func unreachedError(where string, err *url.Error) error {
-	failure := tool.UnreachedError(fmt.Sprintf("%s: %s", where, deniedCause(err.Err)), err.Err)
+	failure := tool.UnreachableError(fmt.Sprintf("%s: %s", where, deniedCause(err.Err)), err.Err)
 	failure.Err = nil // a timeout of the endpoint is not one of the attempt
 	return failure
 }

@@ -127,7 +127,7 @@ func (k Group) Set(ctx context.Context, change incremental.StateChange) error {
 // queryStates queries a workflow that keeps states, which may not exist.
 func queryStates[T any](ctx context.Context, id, query string, arg any) (found []T, err error) {
 	answer, err := activity.GetClient(ctx).QueryWorkflow(ctx, id, "", query, arg)
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -205,7 +205,7 @@ func HoldersOf(ctx context.Context, id string) (holders []string, since time.Tim
 func stateQueue(ctx context.Context, id string) (queue.Queue, error) {
 	of, err := queryQueue(ctx, activity.GetClient(ctx), id, "")
 	switch {
-	case connect.NotFound(err):
+	case connect.IsNotFound(err):
 		return queue.Queue{}, nil
 	case err != nil:
 		return queue.Queue{}, fmt.Errorf("ask whether a run holds the state: %w", err)

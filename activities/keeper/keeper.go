@@ -39,7 +39,7 @@ func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWo
 	c := activity.GetClient(ctx)
 	update.WorkflowID = w.id
 	err := connect.SendUpdate(ctx, c, update, result)
-	if !connect.NotFound(err) {
+	if !connect.IsNotFound(err) {
 		return err
 	}
 	var last K
@@ -47,7 +47,7 @@ func updateLasting[K any](ctx context.Context, w lasting, update client.UpdateWo
 	if err == nil {
 		err = answer.Get(&last)
 	}
-	if err != nil && !connect.NotFound(err) {
+	if err != nil && !connect.IsNotFound(err) {
 		return fmt.Errorf("the workflow %s was ended from outside, and its data cannot be queried: %w", w.id, err)
 	}
 	return connect.UpdateWithStart(ctx, c, update, result, client.StartWorkflowOptions{

@@ -209,14 +209,14 @@ func (m *exchangeMark) startHeartbeats() (stop func()) {
 func secretPlace(connection string) string { return "challenge of the login " + connection }
 
 // challenge is the activity that returns where a person logs in.
-func (l *Logins) challenge(ctx context.Context, start login.LoginStart) (login.LoginChallenge, error) {
+func (l *Logins) challenge(ctx context.Context, start login.BeginRequest) (login.Challenge, error) {
 	if l.Keys == nil {
-		return login.LoginChallenge{Failure: tool.LoginFailureOf(l.noKeys(start.Connection))}, nil
+		return login.Challenge{Failure: tool.LoginFailureOf(l.noKeys(start.Connection))}, nil
 	}
 	defer heartbeat.KeepSending(ctx)()
 	challenge, secret, err := l.Exchanger.ChallengeLogin(ctx, start)
 	if err != nil {
-		return login.LoginChallenge{Failure: tool.LoginFailureOf(failureOf(err))}, nil
+		return login.Challenge{Failure: tool.LoginFailureOf(failureOf(err))}, nil
 	}
 	l.Secrets.AddToken(secret)
 	challenge.PublicKey = l.Keys.PublicKey()
@@ -225,7 +225,7 @@ func (l *Logins) challenge(ctx context.Context, start login.LoginStart) (login.L
 }
 
 // prove is the activity that exchanges what a person has brought.
-func (l *Logins) prove(ctx context.Context, proof login.LoginProof) (login.ExchangeOutcome, error) {
+func (l *Logins) prove(ctx context.Context, proof login.FinishRequest) (login.ExchangeOutcome, error) {
 	outcome := login.ExchangeOutcome{End: login.EndFailed}
 	secret, err := l.Keys.Open(proof.Secret, secretPlace(proof.Connection))
 	var code []byte

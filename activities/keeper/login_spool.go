@@ -130,7 +130,7 @@ func (s *TokenSpool) reportOnce(ctx context.Context, c client.Client, tokens spo
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	id := login.WorkflowID(tokens.Connection)
-	var status login.LoginStatus
+	var status login.TokenStatus
 	answer, err := c.QueryWorkflow(ctx, id, "", login.StatusQuery)
 	if err == nil {
 		err = answer.Get(&status)

@@ -75,7 +75,7 @@ func settleAnswers(ctx context.Context, mailboxes []string) error {
 	for _, id := range mailboxes {
 		for {
 			described, err := c.DescribeWorkflowExecution(ctx, id, "")
-			if connect.NotFound(err) {
+			if connect.IsNotFound(err) {
 				break
 			}
 			if err != nil {

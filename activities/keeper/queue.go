@@ -36,7 +36,7 @@ func enterQueue(ctx context.Context, enter queue.Enter) error {
 		return err
 	}
 	err := c.SignalWorkflow(ctx, id, "", queue.RequestSignal, enter.Request)
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		err = startQueue(ctx, c, id, enter)
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ const (
 func awaitContinuation(ctx context.Context, c client.Client, id string) error {
 	for wait := firstContinuing; wait < mostContinuing; wait *= 2 {
 		described, err := c.DescribeWorkflowExecution(ctx, id, "")
-		if connect.NotFound(err) {
+		if connect.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -102,7 +102,7 @@ func startQueue(ctx context.Context, c client.Client, id string, enter queue.Ent
 func lastQueue(ctx context.Context, c client.Client, id string) (queue.Queue, error) {
 	var last queue.Queue
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return last, nil
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func endedRuns(ctx context.Context, members []queue.Member) ([]queue.Member, err
 // isRunning reports whether a run is open.
 func isRunning(ctx context.Context, member queue.Member) (bool, error) {
 	described, err := activity.GetClient(ctx).DescribeWorkflowExecution(ctx, member.WorkflowID, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func requestCancel(ctx context.Context, run *commonpb.WorkflowExecution, first, 
 			Identity:          info.WorkflowExecution.ID, RequestId: info.WorkflowExecution.RunID + info.ActivityID,
 			FirstExecutionRunId: first, Reason: reason,
 		})
-	if err != nil && !connect.NotFound(err) && !connect.CancelRequested(err) {
+	if err != nil && !connect.IsNotFound(err) && !connect.CancelRequested(err) {
 		return fmt.Errorf("cancel the run %s: %w", run.GetWorkflowId(), err)
 	}
 	return nil

@@ -227,7 +227,7 @@ func AcquireValue(ctx context.Context, bytes int64, what string) error {
 	case l == nil:
 		return nil
 	case bytes > l.memory.total:
-		return tool.TooLargef("%s would need %d bytes of memory, and this worker has %d (%s); request less at a time",
+		return tool.TooLargeErrorf("%s would need %d bytes of memory, and this worker has %d (%s); request less at a time",
 			what, bytes, l.memory.total, Variable)
 	}
 	if bytes > pageBytes {
@@ -254,7 +254,7 @@ func AcquireJSON(ctx context.Context, body []byte, most int, what string) error 
 	}
 	estimate := estimateJSON(body)
 	if estimate.least > most {
-		return tool.TooLargef("%s: the result of one attempt has %d bytes of JSON or more, the limit is %d; request less at a time", what, estimate.least, most)
+		return tool.TooLargeErrorf("%s: the result of one attempt has %d bytes of JSON or more, the limit is %d; request less at a time", what, estimate.least, most)
 	}
 	return AcquireValue(ctx, estimate.bytes, what)
 }
@@ -273,7 +273,7 @@ func (r *RowCounter) CountRow(ctx context.Context, values, bytes int) error {
 	r.bytes += MapBytes + int64(values)*EntryBytes + int64(bytes)
 	switch most := l.memory.total / share; {
 	case r.bytes > most:
-		return tool.TooLargef("the result needs more than %d bytes of memory, half of what this worker has (%s); select fewer columns, or page with LIMIT",
+		return tool.TooLargeErrorf("the result needs more than %d bytes of memory, half of what this worker has (%s); select fewer columns, or page with LIMIT",
 			most, Variable)
 	case r.bytes > pageBytes:
 		return AcquireValue(ctx, most, "the result")

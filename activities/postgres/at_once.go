@@ -66,7 +66,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 		return result, errNotAtOnce
 	}
 	insertion := table.insertionOf(settled, table.textForms(settled))
-	statement, encode := insertion.ofParameters()
+	statement, encode := insertion.parameterStatement()
 	rows, err := encode(settled.Rows)
 	if err != nil || rows.rows < len(settled.Rows) || rows.bytes > atOnceBytes {
 		return result, errNotAtOnce
@@ -266,7 +266,7 @@ func requireUnknown(all *together, seen *sqltool.RowLookup) {
 		all.addChange("block", statement, args...)
 		kept = seen.Rest
 	case seen.From != nil:
-		condition, args := seen.NoBlock()
+		condition, args := seen.OutsideBlocksCondition()
 		all.requireCondition(condition, args...)
 	}
 	if len(seen.Tied) > 0 {

@@ -126,9 +126,9 @@ func appendCopyText(out []byte, text string) []byte {
 	}
 }
 
-// fitsText reports whether the values of array columns have a literal with the same meaning as
+// canCopyAsText reports whether the values of array columns have a literal with the same meaning as
 // their JSON: texts, which are literals themselves, and lists without empty lists.
-func fitsText(w *sqltool.TableWrite, forms []columnForm) bool {
+func canCopyAsText(w *sqltool.TableWrite, forms []columnForm) bool {
 	for i, name := range w.Columns {
 		if forms[i].text != arrayText {
 			continue

@@ -83,7 +83,7 @@ func classifyError(ctx context.Context, err error) error {
 // connectError is an error before the first statement: the server was not
 // reached, or it refused the session.
 func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error {
-	e := tool.UnreachedError("", err)
+	e := tool.UnreachableError("", err)
 	if denied, ok := errors.AsType[*egress.DeniedError](err); ok {
 		e.Message = fmt.Sprintf("could not connect to PostgreSQL: %s", denied)
 		return e

@@ -3,7 +3,7 @@ package postgres
 import "reprise/activities/sqltool"
 
 // NotOlder is for tests.
-var NotOlder = notOlder
+var NotOlder = notOlderCondition
 
 // NameLock is the advisory lock of a table's name.
 func NameLock(table string) (class, name int32) {

@@ -106,7 +106,7 @@ func (i *insertion) insertStatement(with, from, position string, given []string)
 	columns, values := slices.Concat(w.Columns, i.absent), slices.Clone(given)
 	for at, column := range w.Columns {
 		if n := slices.Index(i.partial, column); n >= 0 {
-			values[at] = i.orFallback(column, hasColumn(n), values[at])
+			values[at] = i.columnOrFallback(column, hasColumn(n), values[at])
 		}
 	}
 	for _, column := range i.absent {
@@ -208,8 +208,8 @@ func readSplit(row pgx.Row) (sqltool.WriteResult, error) {
 	return sqltool.SplitResult(inserted, updated), err
 }
 
-// orFallback is the value of a column, or what a row has that lacks it.
-func (i *insertion) orFallback(column, has, value string) string {
+// columnOrFallback is the value of a column, or what a row has that lacks it.
+func (i *insertion) columnOrFallback(column, has, value string) string {
 	fallback := i.formOf(column).fallback
 	if i.write.UpdatesRows() && i.write.NeedsValue(column) {
 		fallback = i.presentValue(column)
@@ -248,13 +248,13 @@ func (i *insertion) orderClause(position string) string {
 // same key, the first is inserted. Rows to be updated have distinct keys already.
 func (i *insertion) isNumbered() bool { return len(i.ordered) > 0 && !i.write.UpdatesRows() }
 
-// ofParameters returns the statement that inserts rows given as parameters, and a function that encodes them. If all
+// parameterStatement returns the statement that inserts rows given as parameters, and a function that encodes them. If all
 // columns have forms, there is an array for each column, which the server reads faster than JSON. JSON is read by the
 // table's own types.
-func (i *insertion) ofParameters() (statement string, encode func([]map[string]any) (chunk, error)) {
+func (i *insertion) parameterStatement() (statement string, encode func([]map[string]any) (chunk, error)) {
 	i.relation = givenName
 	if i.forms == nil || slices.ContainsFunc(i.forms, func(form columnForm) bool { return form.base == "" }) {
-		return i.ofJSON(), encodeChunk
+		return i.jsonStatement(), encodeChunk
 	}
 	w := i.write
 	arrays, values := make([]string, len(i.forms), len(i.forms)+len(i.partial)), make([]string, len(i.forms))
@@ -290,8 +290,8 @@ func quoteNames(columns []string) []string {
 	return lists.Map(columns, func(column string) string { return sqltool.QuoteNames([]string{column}) })
 }
 
-// ofJSON is the statement whose parameter is a JSON list of rows.
-func (i *insertion) ofJSON() string {
+// jsonStatement is the statement whose parameter is a JSON list of rows.
+func (i *insertion) jsonStatement() string {
 	const element = "reprise_element"
 	w, row := i.write, givenName
 	if len(i.partial) == 0 && !i.isNumbered() {
@@ -305,8 +305,8 @@ func (i *insertion) ofJSON() string {
 		" (fields, "+positionName+"), json_populate_record(NULL::"+w.QuotedTable()+", "+element+".fields) AS "+row+") ", givenName, positionName, quoteNames(w.Columns))
 }
 
-// ofTable is the statement that inserts the rows of a table.
-func (i *insertion) ofTable(table string) string {
+// tableStatement is the statement that inserts the rows of a table.
+func (i *insertion) tableStatement(table string) string {
 	i.relation = table
 	return i.insertStatement("", table+" AS "+givenName, givenName+".ctid", quoteNames(i.write.Columns))
 }

@@ -59,7 +59,7 @@ func enterLedger(
 		result, err := writtenBefore(ctx, tx, w)
 		return result, nil, true, err
 	case !entry.held:
-		return result, nil, false, sqltool.NotHeld(ctx, stateTx{tx}, w.State)
+		return result, nil, false, sqltool.NotHeldError(ctx, stateTx{tx}, w.State)
 	}
 	if w.IsCounted() {
 		rest, err = entry.leaveOutKnown(ctx, tx)
@@ -90,7 +90,7 @@ func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite) (resul
 	if err := row.Scan(&before.Fingerprint, &before.Rows); err != nil {
 		return result, err
 	}
-	return w.WrittenBefore(before.Rows), w.CheckWrittenBefore(before)
+	return w.EarlierWriteResult(before.Rows), w.CheckWrittenBefore(before)
 }
 
 var (
@@ -281,9 +281,9 @@ func lacksLedger(err error) bool {
 	return isSQLState(err, "42P01") // undefined_table
 }
 
-// meetsKnown reports whether a statement failed because the state knows one of its rows, which
+// isKnownRowConflict reports whether a statement failed because the state knows one of its rows, which
 // was expected to be new.
-func meetsKnown(err error) bool {
+func isKnownRowConflict(err error) bool {
 	var pg *pgconn.PgError
 	return isSQLState(err, "23505") && errors.As(err, &pg) && pg.TableName == sqltool.SeenTable // unique_violation
 }

@@ -49,8 +49,8 @@ func instantLiteral(at time.Time) string {
 	return "(" + strconv.FormatInt(at.Unix(), 10) + " + 0." + strings.Repeat("0", len("000000000")-len(nanoseconds)) + nanoseconds + ")"
 }
 
-// notOlder compares texts as cursors, as sqltool.CompareCursors does.
-func notOlder(given, there string, as incremental.CursorType) string {
+// notOlderCondition compares texts as cursors, as sqltool.CompareCursors does.
+func notOlderCondition(given, there string, as incremental.CursorType) string {
 	byCodePoints := given + `::text COLLATE "C" >= ` + there + `::text COLLATE "C"`
 	switch as {
 	case incremental.Text:

@@ -212,7 +212,7 @@ func (t *Tool) poolOf(ctx context.Context, in interpreter.ToolInput, url string)
 		return nil, tool.ConfigErrorf("connection %q is not a PostgreSQL URL, such as postgres://user:password@host:5432/database", in.Auth)
 	}
 	if err := guardPool(config, t.res.Egress); err != nil {
-		return nil, tool.UnreachedError(fmt.Sprintf("connection %q: could not connect to PostgreSQL: %s", in.Auth, err), err)
+		return nil, tool.UnreachableError(fmt.Sprintf("connection %q: could not connect to PostgreSQL: %s", in.Auth, err), err)
 	}
 	known := t.res.Secrets.AddConnection(url)
 	t.res.Secrets.AddLogin(known, config.ConnConfig.User, config.ConnConfig.Password)
@@ -252,7 +252,7 @@ func guardPool(config *pgxpool.Config, rules *egress.Policy) error {
 			return err
 		}
 	}
-	if resolver := rules.NamesBy(); resolver != nil {
+	if resolver := rules.DNSResolver(); resolver != nil {
 		conn.LookupFunc = resolver.LookupHost
 	}
 	conn.DialFunc = rules.Dial(&net.Dialer{Timeout: conn.ConnectTimeout, KeepAlive: 5 * time.Minute}, egress.OwnConnection)

@@ -187,7 +187,7 @@ func (q *query) encodeParams(ctx context.Context) ([][]byte, error) {
 		}
 		if oid == pgtype.TimestampOID || isArray && element == pgtype.TimestampOID {
 			var problem string
-			if value, problem = sqltool.InUTC(value); problem != "" {
+			if value, problem = sqltool.UTCValue(value); problem != "" {
 				return nil, tool.Errorf("template %d of the statement: %q %s", index+1, expression.Text(q.sql.Values[index]), problem)
 			}
 		}

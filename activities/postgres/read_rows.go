@@ -108,7 +108,7 @@ func (r *rowQuery) begin(rows *sqltool.RowCollector) {
 	}
 	rows.Each = func(row map[string]any, bytes int) error {
 		if r.nulls {
-			return r.page.NullKey()
+			return r.page.NullKeyError()
 		}
 		return r.each(sqltool.QueriedRow{Value: row, Bytes: bytes, Key: r.key})
 	}
@@ -121,7 +121,7 @@ func (r *rowQuery) admitKey(values [][]byte) error {
 	}
 	r.key = slices.Clone(values[r.column])
 	if r.key == nil { // it was added since the page before
-		return r.page.NullKey()
+		return r.page.NullKeyError()
 	}
 	admitted, err := r.admitted.AdmitRow(r.key, string(r.key), string(values[len(values)-1]) == "t")
 	if err == nil && !admitted {

@@ -21,7 +21,7 @@ var dialect = &sqltool.Dialect{
 	TimeText: func(column string) string {
 		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	},
-	KindOf: sqltool.KindOfType, ReaderOf: sqltool.ReaderOfType, IsTextual: isTextual, Mismatch: invalidText, NotOlder: notOlder,
+	KindOf: sqltool.KindOfType, ReaderOf: sqltool.ReaderOfType, IsTextual: isTextual, Mismatch: invalidText, NotOlder: notOlderCondition,
 	InstantOf: instantExpression, InstantLiteral: instantLiteral, Types: sqltool.PostgresTypes, Widen: "TYPE", IfNotExists: "IF NOT EXISTS ",
 	NameProblem: sqltool.PostgresName,
 	ShareRow:    " FOR KEY SHARE", LockRow: " FOR UPDATE", LockFree: " FOR UPDATE SKIP LOCKED",

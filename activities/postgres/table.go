@@ -44,7 +44,7 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (int
 func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	result, err := writeAtOnce(ctx, conn, w)
 	if byStep(ctx, conn, err) {
-		result, err = writeOnce(ctx, conn, w, !meetsKnown(err))
+		result, err = writeOnce(ctx, conn, w, !isKnownRowConflict(err))
 	}
 	if lacksLedger(err) && (w.IsNeeded() || w.State != nil || w.IsStaged()) {
 		if err = createLedger(ctx, conn, w.State != nil, w.IsStaged()); err == nil {
@@ -55,7 +55,7 @@ func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (inte
 		w = w.WithRepeatedKeys()
 		result, err = writeOnce(ctx, conn, w, true)
 	}
-	if meetsKnown(err) {
+	if isKnownRowConflict(err) {
 		result, err = writeOnce(ctx, conn, w, false)
 	}
 	if errors.Is(err, errKeyed) {
@@ -210,7 +210,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 		return written, err
 	}
 	if !t.target.plain && len(w.MissingColumns()) > 0 { // it may have other defaults than those below it
-		for _, part := range w.InRuns() {
+		for _, part := range w.SplitRuns() {
 			one, err := t.insertRows(ctx, part)
 			if written = written.Plus(one); err != nil {
 				return written, err
@@ -226,7 +226,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 	case insertion.forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
 		return copyBeside(ctx, t.tx, insertion)
 	}
-	statement, encode := insertion.ofParameters()
+	statement, encode := insertion.parameterStatement()
 	err = sendRows(w.Rows, encode, func(parameters []any) error {
 		one, err := insertion.runStatement(ctx, t.tx, statement, parameters)
 		written = written.Plus(one)
@@ -238,7 +238,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 // textForms are the forms of the columns of a write, nil where its values cannot travel as text.
 func (t *tableTx) textForms(w *sqltool.TableWrite) []columnForm {
 	forms := t.target.formsOf(w.Columns)
-	if forms != nil && !fitsText(w, forms) {
+	if forms != nil && !canCopyAsText(w, forms) {
 		return nil
 	}
 	return forms
@@ -259,7 +259,7 @@ func copyBeside(ctx context.Context, tx pgx.Tx, i *insertion) (written sqltool.W
 		return written, err
 	}
 	batch := &pgx.Batch{}
-	i.queueStatement(batch, i.ofTable(beside), nil, func(done sqltool.WriteResult) { written = done })
+	i.queueStatement(batch, i.tableStatement(beside), nil, func(done sqltool.WriteResult) { written = done })
 	batch.Queue("DROP TABLE " + beside) // a transaction may write in parts
 	err = tx.SendBatch(ctx, batch).Close()
 	return written, err

@@ -144,7 +144,7 @@ func rootCause(err error) error {
 // how it ended.
 func (p *process) readReport() (*report, error) {
 	if p.overflow {
-		return nil, tool.TooLargef("the result of main is larger than the limit of %d bytes of JSON", p.limit)
+		return nil, tool.TooLargeErrorf("the result of main is larger than the limit of %d bytes of JSON", p.limit)
 	}
 	text, framed := p.unframedReport()
 	if !framed && len(p.output) > 0 && p.state.Success() {

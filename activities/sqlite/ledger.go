@@ -32,7 +32,7 @@ func (l *ledger) enterWrite(ctx context.Context, w *sqltool.TableWrite) (result 
 	if err := w.CheckWrittenBefore(*before); err != nil {
 		return interpreter.ToolResult{}, false, err
 	}
-	return w.WrittenBefore(before.Rows), true, nil
+	return w.EarlierWriteResult(before.Rows), true, nil
 }
 
 // Tables of the ledger.

@@ -44,7 +44,7 @@ func refusedQuery(conn *guardedConn, query *sqltool.BoundStatement, err error, l
 	if err != nil && conn.refused != "" {
 		return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
 	}
-	return tooBig(query, err, limit)
+	return tooBigError(query, err, limit)
 }
 
 func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (interpreter.ToolResult, error) {
@@ -68,13 +68,13 @@ func isVacuum(s *sqltool.BoundStatement) bool {
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
-// tooBig is the author's message if SQLite refuses a value because of its size.
-func tooBig(s *sqltool.BoundStatement, err error, limit int64) error {
+// tooBigError is the author's message if SQLite refuses a value because of its size.
+func tooBigError(s *sqltool.BoundStatement, err error, limit int64) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
 		return err
 	}
-	return tool.TooLargef("step %q: the statement makes a value that is too large; a result may have %d bytes; "+
+	return tool.TooLargeErrorf("step %q: the statement makes a value that is too large; a result may have %d bytes; "+
 		"select less of it, for example with substr(), or fewer columns", s.Step, limit)
 }
 

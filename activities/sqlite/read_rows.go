@@ -72,7 +72,7 @@ func (r *rowQuery) run(ctx context.Context) error {
 			return err
 		}
 		if found {
-			return r.page.NullKey()
+			return r.page.NullKeyError()
 		}
 	}
 	if r.page != nil && r.page.After != nil {
@@ -118,7 +118,7 @@ func (r *rowQuery) read(ctx context.Context, result *sql.Rows) error {
 		}
 		if r.page != nil {
 			if raw[0] == nil { // it was added since the page before
-				return r.page.NullKey()
+				return r.page.NullKeyError()
 			}
 			key = encodeKey(raw[0])
 			isPage, err := admitted.AdmitRow(key, expression.Text(resultValue(raw[0], "")), raw[1] == int64(1))

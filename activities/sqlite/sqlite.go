@@ -245,7 +245,7 @@ func (t *Tool) localPath(base, path, step string) (string, error) {
 		return "", err
 	}
 	if t.isPrivate(at) {
-		return "", tool.PrivateFile("sqlite", step, path)
+		return "", tool.PrivateFileError("sqlite", step, path)
 	}
 	real := resolvePath(at)
 	if below, err := filepath.Rel(resolvePath(base), real); err != nil || !filepath.IsLocal(below) {

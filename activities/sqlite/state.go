@@ -24,7 +24,7 @@ var dialect = &sqltool.Dialect{
 	NotOlder: func(given, there string, as incremental.CursorType) string {
 		return notOlderFunction + "(" + given + ", " + there + ", '" + string(as) + "')"
 	},
-	Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName, OneCase: inOneCase,
+	Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName, OneCase: foldCase,
 	Ago: func(seconds int) string {
 		return "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-" + strconv.Itoa(seconds) + " seconds')"
 	},
@@ -140,7 +140,7 @@ func (f *database) inTransaction(ctx context.Context, do func(*guardedConn) erro
 
 // LookUp finds out which table a name is, and whether it has rows.
 func (s stateTx) LookUp(ctx context.Context, w *sqltool.TableWrite) (table incremental.Table, err error) {
-	table.Name, table.Shown = inOneCase(w.Table[len(w.Table)-1]), w.Shown
+	table.Name, table.Shown = foldCase(w.Table[len(w.Table)-1]), w.Shown
 	columns, err := readColumns(ctx, s, w)
 	if err != nil || len(columns) == 0 {
 		return table, err
@@ -150,8 +150,8 @@ func (s stateTx) LookUp(ctx context.Context, w *sqltool.TableWrite) (table incre
 	return table, err
 }
 
-// inOneCase maps names that are equal to SQLite, which ignores the case of ASCII letters, to one text.
-func inOneCase(name string) string {
+// foldCase maps names that are equal to SQLite, which ignores the case of ASCII letters, to one text.
+func foldCase(name string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r - 'A' + 'a'
@@ -169,7 +169,7 @@ func (l *ledger) moveState(ctx context.Context, w *sqltool.TableWrite) error {
 	if err := createTables(ctx, l.conn, dialect.StateTables()...); err != nil {
 		return err
 	}
-	return sqltool.NotHeld(ctx, stateTx{l.conn}, w.State)
+	return sqltool.NotHeldError(ctx, stateTx{l.conn}, w.State)
 }
 
 // newRows returns the write without rows that were written before, and records those that may

@@ -118,10 +118,10 @@ func (tableTx) LacksSchema(context.Context, *sqltool.TableWrite) (bool, error) {
 // SplitPasses splits a write further: a statement writes rows with the same columns.
 func (tableTx) SplitPasses(_ context.Context, w *sqltool.TableWrite) (passes []*sqltool.TableWrite, _ error) {
 	if !w.UpdatesRows() || !w.MayRepeatKeys() {
-		return w.InRuns(), nil
+		return w.SplitRuns(), nil
 	}
 	for _, pass := range w.PassesOf(w.KeyNumbers()) {
-		passes = append(passes, pass.InRuns()...)
+		passes = append(passes, pass.SplitRuns()...)
 	}
 	return passes, nil
 }

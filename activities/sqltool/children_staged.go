@@ -285,7 +285,7 @@ func (p *difference) refuseUnseen(ctx context.Context, parent *difference) error
 	if len(p.columns) > 0 || parent.rows == 0 || p.write.allowEmpty {
 		return nil
 	}
-	n, err := p.rowsOf(ctx, p.write.QuotedTable(), p.within)
+	n, err := p.countRows(ctx, p.write.QuotedTable(), p.within)
 	if n == 0 || err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func asChildError(write *TableWrite, err error) error {
 	return &ChildError{write, err}
 }
 
-// rowsOf is the write of the rows that parents have in the field, with the links of their parents.
+// countRows is the write of the rows that parents have in the field, with the links of their parents.
 func (c *childTable) rowsOf(w, parents *TableWrite, links []map[string]any) (*TableWrite, error) {
 	write := *c.write
 	write.finding, write.repeats = w.finding, w.repeats

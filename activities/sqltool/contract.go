@@ -115,7 +115,7 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 	case freeze:
 		return w.lacksColumn(table, added[0], w.placeOf(added[0], false))
 	case evolve:
-		names := lists.Map(table, nameOf)
+		names := lists.Map(table, columnName)
 		for _, column := range added {
 			typed := w.typeOf(d, column)
 			if typed == "" { // nil in every row: there is nothing to write yet
@@ -272,7 +272,7 @@ func (s *rowSet) leaveColumns(left map[string]bool) {
 
 // lacksColumn is the error of a column that the table does not have, with what it might be.
 func (t *TableName) lacksColumn(there []Column, column, place string) error {
-	existing := lists.Map(there, nameOf)
+	existing := lists.Map(there, columnName)
 	hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
 	if near := expression.Suggest(column, existing); near != "" {
 		hint = `did you mean "` + near + `"?`
@@ -280,7 +280,7 @@ func (t *TableName) lacksColumn(there []Column, column, place string) error {
 	return tool.Errorf("%stable %q has no column %q: %s", place, t.Shown, column, hint)
 }
 
-func nameOf(column Column) string { return column.Name }
+func columnName(column Column) string { return column.Name }
 
 // placeOf is the first row that has a value for the column, as the head of a message; "" for none.
 func (s *rowSet) placeOf(column string, valued bool) string {

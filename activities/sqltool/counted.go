@@ -61,7 +61,7 @@ const countBytes = 4
 // metOf is the key prefix of counts of a row that the call has met in this round. The largest count
 // comes first.
 func (k *stateRows) metOf(first []byte) []byte {
-	key := ofState(k.State.Name, behindRows)
+	key := statePrefix(k.State.Name, behindRows)
 	key = binary.BigEndian.AppendUint32(key, uint32(k.State.Rows.Round)) //nolint:gosec // there are few
 	return append(key, hashIn(first)...)
 }

@@ -162,7 +162,7 @@ func (r *rejecting) rejectUnfit(ctx context.Context, w *TableWrite) (*TableWrite
 		if marked[i] = w.isUnfit(i); !marked[i] {
 			continue
 		}
-		if err := r.rejectRow(ctx, w.partOf(i, i+1), w.unfit[w.OriginalNumber(i)]); err != nil {
+		if err := r.rejectRow(ctx, w.partOfRows(i, i+1), w.unfit[w.OriginalNumber(i)]); err != nil {
 			return nil, err
 		}
 	}

@@ -155,7 +155,7 @@ const BegunStatement = "SELECT 1 FROM " + StagingTable + " WHERE id = $1"
 
 // isKeyOf returns the columns by which rows are compared in a table of newer rows.
 func isKeyOf(columns []Column) []string {
-	return slices.DeleteFunc(lists.Map(columns, nameOf), func(name string) bool {
+	return slices.DeleteFunc(lists.Map(columns, columnName), func(name string) bool {
 		return name == goneColumn || name == noteColumn || name == givenColumn
 	})
 }

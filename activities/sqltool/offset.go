@@ -22,16 +22,16 @@ const (
 	clockLayout = "15:04:05.999999999"
 )
 
-// InUTC is a parameter for a time without an offset: a time with an offset is converted to UTC, also in lists.
+// UTCValue is a parameter for a time without an offset: a time with an offset is converted to UTC, also in lists.
 // problem reports an unknown zone.
-func InUTC(value any) (sent any, problem string) {
+func UTCValue(value any) (sent any, problem string) {
 	_, isList := value.([]any)
 	return Reader{of: readsUTC, list: isList}.readValue(value)
 }
 
-// inUTC is a text for a column of times without an offset. PostgreSQL drops the offset of a time in such a column, so
+// utcText is a text for a column of times without an offset. PostgreSQL drops the offset of a time in such a column, so
 // it is converted to UTC before. Other texts are unchanged.
-func inUTC(of Reading, text string) (sent, problem string) {
+func utcText(of Reading, text string) (sent, problem string) {
 	if hasNoOffset(text) {
 		return text, ""
 	}

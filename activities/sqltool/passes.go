@@ -163,8 +163,8 @@ func (w *TableWrite) KeyNumbers() []int {
 	return numbers
 }
 
-// InRuns splits the rows into runs of consecutive rows with the same columns.
-func (w *TableWrite) InRuns() []*TableWrite {
+// SplitRuns splits the rows into runs of consecutive rows with the same columns.
+func (w *TableWrite) SplitRuns() []*TableWrite {
 	if w.uniform || len(w.Rows) == 0 {
 		return []*TableWrite{w}
 	}
@@ -174,7 +174,7 @@ func (w *TableWrite) InRuns() []*TableWrite {
 		for end < len(w.Rows) && w.sameColumns(from, end) {
 			end++
 		}
-		run := w.partOf(from, end)
+		run := w.partOfRows(from, end)
 		run.uniform = true
 		run.Columns = lists.Filter(w.Columns, func(column string) bool {
 			_, has := run.Rows[0][column]

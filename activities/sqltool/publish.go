@@ -80,7 +80,7 @@ func (s *stage) countStaged(ctx context.Context) (rows int64, columns []string, 
 	slices.Sort(columns)
 	var there int64
 	if s.beside != nil {
-		if there, err = s.rowsOf(ctx, s.beside.QuotedTable(), "true"); err != nil {
+		if there, err = s.countRows(ctx, s.beside.QuotedTable(), "true"); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -90,8 +90,8 @@ func (s *stage) countStaged(ctx context.Context) (rows int64, columns []string, 
 	return rows, columns, nil
 }
 
-// rowsOf counts rows of a table; none are in one that is not there.
-func (s *stage) rowsOf(ctx context.Context, table, condition string) (n int64, err error) {
+// countRows counts rows of a table; none are in one that is not there.
+func (s *stage) countRows(ctx context.Context, table, condition string) (n int64, err error) {
 	if s.beside != nil && table == s.beside.QuotedTable() {
 		if columns, err := s.tx.ReadColumns(ctx, s.beside); len(columns) == 0 || err != nil {
 			return 0, err
@@ -168,7 +168,7 @@ func (p *difference) changeRows(ctx context.Context, rows int64) (written WriteR
 // deleteMissing deletes what was not read, unless that is too much.
 func (s *stage) deleteMissing(ctx context.Context, written *WriteResult, isGone string) error {
 	table := s.write.QuotedTable()
-	gone, err := s.rowsOf(ctx, table, isGone)
+	gone, err := s.countRows(ctx, table, isGone)
 	if err != nil {
 		return err
 	}

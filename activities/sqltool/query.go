@@ -43,8 +43,8 @@ const (
 	typeNotUnique = "not_unique"
 )
 
-// NullKey is the error of a row without a key: a page that begins after another row would never have it.
-func (p *QueryPage) NullKey() error {
+// NullKeyError is the error of a row without a key: a page that begins after another row would never have it.
+func (p *QueryPage) NullKeyError() error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNullKey, Final: true,
 		Message: fmt.Sprintf("order_by: %s is null in a row of the statement, and a row without a key cannot be ordered; "+
@@ -52,8 +52,8 @@ func (p *QueryPage) NullKey() error {
 	}
 }
 
-// notUnique is the error of two rows with one key: the next page would skip one of them.
-func (p *QueryPage) notUnique(key string) error {
+// notUniqueError is the error of two rows with one key: the next page would skip one of them.
+func (p *QueryPage) notUniqueError(key string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNotUnique, Final: true,
 		Message: fmt.Sprintf("order_by: two rows have the %s %q, so a transfer that continues after one of them could lose the other; "+
@@ -83,11 +83,11 @@ func (r *PageRows) AdmitRow(key []byte, text string, isAfter bool) (admitted boo
 	switch {
 	case !isAfter:
 		if r.same++; r.same > 1 {
-			return false, r.page.notUnique(text)
+			return false, r.page.notUniqueError(text)
 		}
 		return false, nil
 	case r.last != nil && bytes.Equal(r.last, key):
-		return false, r.page.notUnique(text)
+		return false, r.page.notUniqueError(text)
 	case r.given == r.page.Most: // the row before the page is not there any more
 		return false, nil
 	}
@@ -128,7 +128,7 @@ func ReadQuery(in interpreter.ToolInput, dialect statement.Dialect) (*BoundState
 	case query == nil:
 		return nil, tool.ConfigErrorf("step %q: from needs statement, which selects the rows", in.Step)
 	case !slices.Contains(playbook.SelectVerbs, query.Parsed.Verb()):
-		return nil, tool.ConfigErrorf("step %q: the statement of from must begin with %s, as it only reads rows", in.Step, tool.OneOf(playbook.SelectVerbs))
+		return nil, tool.ConfigErrorf("step %q: the statement of from must begin with %s, as it only reads rows", in.Step, tool.ChoiceText(playbook.SelectVerbs))
 	}
 	return query, nil
 }

@@ -227,7 +227,7 @@ func (r Reader) readText(text string) (sent any, problem string) {
 			return text, noUnit
 		}
 	case readsUTC, readsDay, readsClock:
-		return inUTC(r.of, text)
+		return utcText(r.of, text)
 	case readsAll, readsText:
 	}
 	return text, ""

@@ -162,11 +162,11 @@ func (r *rejecting) insertRows(ctx context.Context, w *TableWrite) (written Writ
 		return WriteResult{}, r.refuseRow(ctx, w, refusal)
 	}
 	half := len(w.Rows) / 2
-	written, err = r.insertRows(ctx, w.partOf(0, half))
+	written, err = r.insertRows(ctx, w.partOfRows(0, half))
 	if err != nil {
 		return WriteResult{}, err
 	}
-	more, err := r.insertRows(ctx, w.partOf(half, len(w.Rows)))
+	more, err := r.insertRows(ctx, w.partOfRows(half, len(w.Rows)))
 	return written.Plus(more), err
 }
 
@@ -181,8 +181,8 @@ func (r *rejecting) refuseRow(ctx context.Context, w *TableWrite, why *RowRefusa
 	return r.rejectRow(ctx, w, why)
 }
 
-// partOf are some of the rows.
-func (w *TableWrite) partOf(from, to int) *TableWrite {
+// partOfRows are some of the rows.
+func (w *TableWrite) partOfRows(from, to int) *TableWrite {
 	rows := make([]int, 0, to-from)
 	for i := from; i < to; i++ {
 		rows = append(rows, i)

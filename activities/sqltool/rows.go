@@ -116,13 +116,13 @@ func (r *RowCollector) AddRow(ctx context.Context, values []any, size int) error
 	size += r.around
 	if r.Each != nil {
 		if int64(size) > r.limit {
-			return tool.TooLargef("step %q: a row of the statement is larger than %d bytes; select fewer or shorter columns", r.step, r.limit)
+			return tool.TooLargeErrorf("step %q: a row of the statement is larger than %d bytes; select fewer or shorter columns", r.step, r.limit)
 		}
 		return r.Each(r.namedRow(values), size)
 	}
 	r.left -= int64(size)
 	if r.left < 0 {
-		return tool.TooLargef("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
+		return tool.TooLargeErrorf("step %q: the result is larger than %d bytes after %d rows: select fewer columns, or page with LIMIT",
 			r.step, r.limit, len(r.List))
 	}
 	if err := r.memory.CountRow(ctx, len(values), size); err != nil {

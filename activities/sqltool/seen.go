@@ -45,7 +45,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 		w.firsts = slices.Clone(w.known)
 		w.numberEqual(nil)
 	case !increasing:
-		*w = *w.withoutRows(comeTwice(w.known))
+		*w = *w.withoutRows(repeatedRows(w.known))
 	}
 	return nil
 }
@@ -83,8 +83,8 @@ func (k *stateRows) knownTo() (end []byte) {
 	return end
 }
 
-// comeTwice marks the rows that are among those before them.
-func comeTwice(rows [][]byte) []bool {
+// repeatedRows marks the rows that are among those before them.
+func repeatedRows(rows [][]byte) []bool {
 	twice, seen := make([]bool, len(rows)), make(map[string]bool, len(rows))
 	for i, row := range rows {
 		twice[i], seen[string(row)] = seen[string(row)], true
@@ -134,21 +134,21 @@ const (
 	behindCounts  byte = 3
 )
 
-// ofState is where known rows of a state begin: those without a cursor, those with one, or those
+// statePrefix is where known rows of a state begin: those without a cursor, those with one, or those
 // of the next state.
-func ofState(name string, begin byte) []byte {
+func statePrefix(name string, begin byte) []byte {
 	return append(expression.DigestBytes(name)[:stateBytes:stateBytes], begin)
 }
 
 // belowRows is where known rows with this cursor position or a larger one begin.
 func belowRows(name string, position []byte) []byte {
-	return append(ofState(name, withCursor), position...)
+	return append(statePrefix(name, withCursor), position...)
 }
 
 // keepsRows returns the function that computes what the state records of each of count rows. It distinguishes a row
 // from the same row of another table: a call may write to several tables of the database that stores its state.
 func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow) []byte {
-	table, without, with := expression.DigestBytes(cmp.Or(k.State.Rows.KnownAs, shown)), ofState(k.State.Name, withoutCursor), ofState(k.State.Name, withCursor)
+	table, without, with := expression.DigestBytes(cmp.Or(k.State.Rows.KnownAs, shown)), statePrefix(k.State.Name, withoutCursor), statePrefix(k.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
 	return func(row incremental.KnownRow) []byte {
@@ -243,7 +243,7 @@ func (k *stateRows) LookupChunks() (chunks []RowLookup) {
 // newSeen makes a chunk of sorted rows: first those without a cursor, then those below the floor.
 func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor)}
-	first, _ := slices.BinarySearchFunc(rows, ofState(w.Name, withCursor), bytes.Compare)
+	first, _ := slices.BinarySearchFunc(rows, statePrefix(w.Name, withCursor), bytes.Compare)
 	kept, _ := slices.BinarySearchFunc(rows, seen.Floor, bytes.Compare)
 	seen.Below, seen.Kept = rows[first:kept], rows[kept:]
 	if first > 0 {
@@ -374,9 +374,9 @@ const (
 		" AND coalesce((SELECT known FROM " + SeenTable + " WHERE known >= CAST($3 AS %[1]s) ORDER BY known LIMIT 1) >= CAST($6 AS %[1]s), true)"
 )
 
-// NoBlock is the SQL condition that no other block overlaps the positions of the chunk's rows.
+// OutsideBlocksCondition is the SQL condition that no other block overlaps the positions of the chunk's rows.
 // A block that ends exactly where these begin is allowed if one of the rows is Tied.
-func (s *RowLookup) NoBlock() (condition string, args []any) {
+func (s *RowLookup) OutsideBlocksCondition() (condition string, args []any) {
 	from := ">="
 	if len(s.Tied) > 0 {
 		from = ">"
@@ -387,9 +387,9 @@ func (s *RowLookup) NoBlock() (condition string, args []any) {
 // InsertBlock adds a block of the positions from $1 to $2 with the hashes $3.
 const InsertBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) VALUES ($1, $2, $3)"
 
-// AddBlock is the statement that adds the block if NoBlock holds, with its arguments.
+// AddBlock is the statement that adds the block if OutsideBlocksCondition holds, with its arguments.
 func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {
-	condition, args := s.NoBlock()
+	condition, args := s.OutsideBlocksCondition()
 	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)
 }
 

@@ -185,9 +185,9 @@ func (w *TableWrite) withDeletes() *TableWrite {
 	return rest
 }
 
-// saysNo reports whether a value is a text that means false to its author and is truthy, as the
+// isFalseMark reports whether a value is a text that means false to its author and is truthy, as the
 // cells of CSV are.
-func saysNo(mark any) bool {
+func isFalseMark(mark any) bool {
 	text, isText := mark.(string)
 	if !isText || text == "" {
 		return false

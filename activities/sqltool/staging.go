@@ -480,7 +480,7 @@ func (s *stage) countBefore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if *s.before, err = s.rowsOf(ctx, s.write.QuotedTable(), within); err != nil {
+	if *s.before, err = s.countRows(ctx, s.write.QuotedTable(), within); err != nil {
 		return err
 	}
 	_, err = s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET rows_before = $2 WHERE id = $1", s.write.ID, *s.before)

@@ -154,7 +154,7 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 		&cursorPath, &kind, &sourceMark, &s.Rows, &movedAt, &s.Emptied, &s.knownFrom, &s.key, &s.Table, &s.knownAs, &otherTables); err != nil {
 		return s, err
 	}
-	if s.knownFrom = bytes.TrimPrefix(s.knownFrom, ofState(s.Name, withCursor)); s.key != nil {
+	if s.knownFrom = bytes.TrimPrefix(s.knownFrom, statePrefix(s.Name, withCursor)); s.key != nil {
 		s.KnownFrom = s.knownFrom
 	}
 	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
@@ -261,7 +261,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, tables
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11, other_tables = $12 WHERE name = $1",
 		claim.Name, state.Holder, state.Run, state.Source.CursorPath, string(state.Source.Type), state.Source.Fingerprint,
-		ofState(claim.Name, withCursor), ofState(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(state.Tables, state.filled))
+		statePrefix(claim.Name, withCursor), statePrefix(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(state.Tables, state.filled))
 	if err != nil {
 		return claimed, err
 	}
@@ -306,7 +306,7 @@ func (t claimTarget) Key() (key []string, inserted bool, err error) {
 func (t claimTarget) KnowsRows() (known bool, err error) {
 	for _, of := range knownRows {
 		err := t.tx.Query(t.ctx, "SELECT 1 FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2 LIMIT 1",
-			[]any{ofState(t.state.Name, withoutCursor), ofState(t.state.Name, behindRows)}, func(func(...any) error) error {
+			[]any{statePrefix(t.state.Name, withoutCursor), statePrefix(t.state.Name, behindRows)}, func(func(...any) error) error {
 				known = true
 				return nil
 			})
@@ -400,7 +400,7 @@ func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any,
 	args = append(make([]any, 0, moveArgs), w.Name, w.Holder, int64(before), int64(again))
 	if w.Rows != nil {
 		shape.floor, shape.sweeps = true, w.Rows.Sweep
-		args = append(args, belowRows(w.Name, w.Rows.Floor), ofState(w.Name, withCursor))
+		args = append(args, belowRows(w.Name, w.Rows.Floor), statePrefix(w.Name, withCursor))
 		if to := write.knownTo(); to != nil {
 			shape.known, args = true, append(args, to)
 		}
@@ -494,7 +494,7 @@ func SweepStatements() []string {
 // forgetRows drops all that is known of a state's rows.
 func forgetRows(ctx context.Context, tx StateTx, name string) error {
 	for _, of := range knownRows {
-		_, err := tx.Exec(ctx, "DELETE FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2", ofState(name, withoutCursor), ofState(name, behindRows))
+		_, err := tx.Exec(ctx, "DELETE FROM "+of.table+" WHERE "+of.column+" >= $1 AND "+of.column+" < $2", statePrefix(name, withoutCursor), statePrefix(name, behindRows))
 		if err != nil {
 			return err
 		}
@@ -504,7 +504,7 @@ func forgetRows(ctx context.Context, tx StateTx, name string) error {
 
 // forgetCounts drops what a call has counted.
 func forgetCounts(ctx context.Context, tx StateTx, name string) error {
-	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", ofState(name, behindRows), ofState(name, behindCounts))
+	_, err := tx.Exec(ctx, "DELETE FROM "+SeenTable+" WHERE known >= $1 AND known < $2", statePrefix(name, behindRows), statePrefix(name, behindCounts))
 	return err
 }
 
@@ -531,13 +531,13 @@ func MoveState(ctx context.Context, tx StateTx, w *TableWrite) error {
 	}
 	n, err := tx.Exec(ctx, statement, args...)
 	if err == nil && n == 0 {
-		return NotHeld(ctx, tx, w.State)
+		return NotHeldError(ctx, tx, w.State)
 	}
 	return err
 }
 
-// NotHeld is the error of a write whose call does not hold the state, or that is out of order.
-func NotHeld(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
+// NotHeldError is the error of a write whose call does not hold the state, or that is out of order.
+func NotHeldError(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	state, found, err := findState(ctx, tx, w.Name)
 	if err != nil {
 		return err

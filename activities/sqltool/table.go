@@ -318,7 +318,7 @@ func (w *TableWrite) readRows(rows []any) error {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
-		if mark := fields[w.hardDelete]; w.hardDelete != "" && saysNo(mark) {
+		if mark := fields[w.hardDelete]; w.hardDelete != "" && isFalseMark(mark) {
 			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; convert it to a boolean in args",
 				i+1, w.Shown, w.hardDelete, mark)
 		}
@@ -436,8 +436,8 @@ func (w *TableWrite) ToolResult(written WriteResult) interpreter.ToolResult {
 	return withFigures(w, result, written)
 }
 
-// WrittenBefore is the result of a write that the ledger has with so many rows.
-func (w *TableWrite) WrittenBefore(rows int64) interpreter.ToolResult {
+// EarlierWriteResult is the result of a write that the ledger has with so many rows.
+func (w *TableWrite) EarlierWriteResult(rows int64) interpreter.ToolResult {
 	return withFigures(w, RowsAffected(rows), AffectedResult(rows))
 }
 

@@ -74,8 +74,8 @@ func ConfigErrorf(format string, args ...any) *Error {
 	return e
 }
 
-// TooLargef is the error of data that is too large to be passed on.
-func TooLargef(format string, args ...any) *Error {
+// TooLargeErrorf is the error of data that is too large to be passed on.
+func TooLargeErrorf(format string, args ...any) *Error {
 	return &Error{
 		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
 		Message: fmt.Sprintf(format, args...), Final: true,
@@ -85,9 +85,9 @@ func TooLargef(format string, args ...any) *Error {
 // typeEgressDenied is the type of the error of an address that the operator's rules exclude.
 const typeEgressDenied = "egress_denied"
 
-// UnreachedError is the error of a request or a session that has reached nobody: kind connection, retryable unless the operator's
+// UnreachableError is the error of a request or a session that has reached nobody: kind connection, retryable unless the operator's
 // rules exclude the address. message is what was attempted and why it failed.
-func UnreachedError(message string, err error) *Error {
+func UnreachableError(message string, err error) *Error {
 	e := &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: ConnectionType(err), Message: message, Err: err}
 	if e.Type == typeEgressDenied {
 		e.Class, e.Final = interpreter.ClassFinal, true

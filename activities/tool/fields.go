@@ -101,11 +101,11 @@ func ChoiceField(in interpreter.ToolInput, name, fallback string, accepted ...st
 			return word, nil
 		}
 	}
-	return "", ConfigErrorf("step %q: %s is %q; it must be %s", in.Step, name, text, OneOf(accepted))
+	return "", ConfigErrorf("step %q: %s is %q; it must be %s", in.Step, name, text, ChoiceText(accepted))
 }
 
-// OneOf lists words for a message: "a, b or c".
-func OneOf(words []string) string {
+// ChoiceText lists words for a message: "a, b or c".
+func ChoiceText(words []string) string {
 	if len(words) == 1 {
 		return words[0]
 	}

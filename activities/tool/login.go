@@ -30,9 +30,9 @@ type LoginExchanger interface {
 	ExchangeLogin(ctx context.Context, connection, refresh string, begin func() error) (ExchangedTokens, login.ExchangeEnd, error)
 	// ChallengeLogin returns where a person logs in. secret is what ProveLogin needs: a PKCE verifier, or a device
 	// code.
-	ChallengeLogin(ctx context.Context, start login.LoginStart) (challenge login.LoginChallenge, secret string, err error)
+	ChallengeLogin(ctx context.Context, start login.BeginRequest) (challenge login.Challenge, secret string, err error)
 	// ProveLogin exchanges what a person has brought. The code of a device is polled until the person has logged in.
-	ProveLogin(ctx context.Context, proof login.LoginProof, code, secret string) (ExchangedTokens, error)
+	ProveLogin(ctx context.Context, proof login.FinishRequest, code, secret string) (ExchangedTokens, error)
 }
 
 // ExchangedTokens are the tokens in a response of a token endpoint.
@@ -44,8 +44,8 @@ type ExchangedTokens struct {
 }
 
 // LoginFailureOf is an error as the workflow of a login keeps it.
-func LoginFailureOf(e *Error) *login.LoginFailure {
-	failure := &login.LoginFailure{
+func LoginFailureOf(e *Error) *login.TokenFailure {
+	failure := &login.TokenFailure{
 		Kind: string(e.Kind), Class: string(e.Class), Type: e.Type, Status: e.Status, Message: CutText(e.Error(), maxLoginMessage), Final: e.Final,
 	}
 	if e.RetryAfter != nil {
@@ -58,7 +58,7 @@ func LoginFailureOf(e *Error) *login.LoginFailure {
 const maxLoginMessage = 1 << 10
 
 // LoginError is a failure of the workflow of a login as the error of an attempt.
-func LoginError(failure *login.LoginFailure) *Error {
+func LoginError(failure *login.TokenFailure) *Error {
 	e := &Error{
 		Kind: interpreter.Kind(failure.Kind), Class: interpreter.Class(failure.Class), Type: failure.Type, Status: failure.Status, Message: failure.Message, Final: failure.Final,
 	}

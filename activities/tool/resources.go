@@ -100,7 +100,7 @@ func (res Resources) findConnection(ctx context.Context, name, tool string, anew
 	}
 	configured, ok := res.Connections.Connection(name)
 	if !ok {
-		return "", NotConfigured(name)
+		return "", NotConfiguredError(name)
 	}
 	if err := res.Access.RefuseUse(ctx, name, configured, tool); err != nil {
 		return "", err
@@ -132,13 +132,13 @@ const (
 	typeSecretStore = "secret_store"
 )
 
-// PrivateFile is the final error for a path at which the worker keeps its own files. name is the tool's.
-func PrivateFile(name, step, path string) error {
+// PrivateFileError is the final error for a path at which the worker keeps its own files. name is the tool's.
+func PrivateFileError(name, step, path string) error {
 	return ConfigErrorf("step %q: path is %q, one of the worker's own files (keys, runs, journals, connections, callers), which %s neither reads nor writes", step, path, name)
 }
 
-// NotConfigured is the final error of a connection that the worker does not have.
-func NotConfigured(name string) error {
+// NotConfiguredError is the final error of a connection that the worker does not have.
+func NotConfiguredError(name string) error {
 	return ConfigErrorf("connection %q is not configured: set %s in the worker's environment and restart it, or add it to the worker's file of connections",
 		name, ConnectionVariable(name))
 }

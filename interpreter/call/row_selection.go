@@ -67,7 +67,7 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 		names[playbook.RowWord] = row
 		keeps, err := where.EvalCondition(scope, c.budget)
 		if err != nil {
-			return nil, inRow(i, err)
+			return nil, rowError(i, err)
 		}
 		if keeps {
 			kept = append(kept, row)
@@ -82,8 +82,8 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 	return kept, nil
 }
 
-// inRow adds the row to the message of an error of `where`.
-func inRow(index int, err error) error {
+// rowError adds the row to the message of an error of `where`.
+func rowError(index int, err error) error {
 	if eval, ok := errors.AsType[*playbook.EvalError](err); ok {
 		return &playbook.EvalError{Pos: eval.Pos, Message: fmt.Sprintf("where: row %d: %s", index+1, eval.Message)}
 	}

@@ -113,8 +113,8 @@ func WithoutGiven(text string) string {
 // localName returns the name of an XML element without its namespace.
 func localName(name string) string { return name[strings.LastIndexByte(name, ':')+1:] }
 
-// GivesSecret reports whether a body of text assigns a value, however short, to a name such as password.
-func GivesSecret(text string) bool {
+// AssignsSecret reports whether a body of text assigns a value, however short, to a name such as password.
+func AssignsSecret(text string) bool {
 	for _, pattern := range []*regexp.Regexp{assigned, element} {
 		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
 			if NamesSecret(localName(match[1])) && !strings.HasPrefix(match[2], "$") {

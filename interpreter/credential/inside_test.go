@@ -56,6 +56,6 @@ func TestInside(t *testing.T) {
 		require.Equal(t, want != text, credential.HasInside(text))
 	}
 	require.Equal(t, []string{"abc123def4"}, credential.FindSecrets("?sig=abc123def4"))
-	require.True(t, credential.GivesSecret("<ns:Password>x</ns:Password>"))
-	require.False(t, credential.GivesSecret("<name>x</name>"))
+	require.True(t, credential.AssignsSecret("<ns:Password>x</ns:Password>"))
+	require.False(t, credential.AssignsSecret("<name>x</name>"))
 }

@@ -19,11 +19,11 @@ var jsonFunctions = []function{
 	},
 	{
 		name: "toBase64", min: 1, max: 1, signature: "toBase64(text)",
-		doc: "The text in base64.", call: onText(callToBase64),
+		doc: "The text in base64.", call: callOnText(callToBase64),
 	},
 	{
 		name: "fromBase64", min: 1, max: 1, signature: "fromBase64(text)",
-		doc: "The decoded text of base64, in the standard or the URL alphabet, with or without padding.", call: onText(callFromBase64),
+		doc: "The decoded text of base64, in the standard or the URL alphabet, with or without padding.", call: callOnText(callFromBase64),
 	},
 }
 

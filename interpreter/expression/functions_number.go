@@ -22,20 +22,20 @@ var numberFunctions = []function{
 	},
 	{
 		name: "abs", min: 1, max: 1, signature: "abs(x)",
-		doc: "The number without its sign.", call: onNumber("abs", callAbs),
+		doc: "The number without its sign.", call: callOnNumber("abs", callAbs),
 	},
 	{
 		name: "ceil", min: 1, max: 1, signature: "ceil(x)",
-		doc: "The number rounded up to a whole number.", call: onNumber("ceil", roundToWhole(math.Ceil, false)),
+		doc: "The number rounded up to a whole number.", call: callOnNumber("ceil", roundToWhole(math.Ceil, false)),
 	},
 	{
 		name: "floor", min: 1, max: 1, signature: "floor(x)",
-		doc: "The number rounded down to a whole number.", call: onNumber("floor", roundToWhole(math.Floor, true)),
+		doc: "The number rounded down to a whole number.", call: callOnNumber("floor", roundToWhole(math.Floor, true)),
 	},
 	{
 		name: "round", min: 1, max: 2, signature: "round(x[, digits])",
 		doc:  "The number rounded to this many decimal places, 0 by default; halves are rounded away from zero.",
-		call: onNumber("round", callRound),
+		call: callOnNumber("round", callRound),
 	},
 	{
 		name: "min", min: 1, max: -1, signature: "min(x, …)",
@@ -55,15 +55,15 @@ var numberFunctions = []function{
 	},
 	{
 		name: "bitand", min: 2, max: 2, signature: "bitand(a, b)",
-		doc: "The bits that are set in both numbers.", call: onBits("bitand", func(a, c int) int { return a & c }),
+		doc: "The bits that are set in both numbers.", call: callOnBits("bitand", func(a, c int) int { return a & c }),
 	},
 	{
 		name: "bitor", min: 2, max: 2, signature: "bitor(a, b)",
-		doc: "The bits that are set in at least one of the numbers.", call: onBits("bitor", func(a, c int) int { return a | c }),
+		doc: "The bits that are set in at least one of the numbers.", call: callOnBits("bitor", func(a, c int) int { return a | c }),
 	},
 	{
 		name: "bitxor", min: 2, max: 2, signature: "bitxor(a, b)",
-		doc: "The bits that are set in exactly one of the numbers.", call: onBits("bitxor", func(a, c int) int { return a ^ c }),
+		doc: "The bits that are set in exactly one of the numbers.", call: callOnBits("bitxor", func(a, c int) int { return a ^ c }),
 	},
 }
 
@@ -150,8 +150,8 @@ func toInt(b *Budget, v any) (any, error) {
 	return n, nil
 }
 
-// onNumber wraps a function so that its first argument must be a number.
-func onNumber(name string, call func(args []any) (any, error)) func(*Budget, []any) (any, error) {
+// callOnNumber wraps a function so that its first argument must be a number.
+func callOnNumber(name string, call func(args []any) (any, error)) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		switch TypeName(args[0]) {
 		case "number":
@@ -234,7 +234,7 @@ func roundLong(n json.Number, digits int) (any, error) {
 	return numberFromText(rounded), CheckDigits(rounded) // rounding 9…9 up adds a digit
 }
 
-func onBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, error) {
+func callOnBits(name string, combine func(a, c int) int) func(*Budget, []any) (any, error) {
 	return func(_ *Budget, args []any) (any, error) {
 		a, err := wholeArgument(name, "its first argument", args, 0)
 		if err != nil {

@@ -22,53 +22,53 @@ var textFunctions = []function{
 	},
 	{
 		name: "lower", min: 1, max: 1, signature: "lower(text)",
-		doc: "The text in lower case.", call: onText(changeCase(strings.ToLower)),
+		doc: "The text in lower case.", call: callOnText(changeCase(strings.ToLower)),
 	},
 	{
 		name: "upper", min: 1, max: 1, signature: "upper(text)",
-		doc: "The text in upper case.", call: onText(changeCase(strings.ToUpper)),
+		doc: "The text in upper case.", call: callOnText(changeCase(strings.ToUpper)),
 	},
 	{
 		name: "snake_case", min: 1, max: 1, signature: "snake_case(text)",
 		doc: "The text as a name in snake case: orderID and Order-Id become order_id, HTTPServer http_server. " +
 			"Letters, digits and _ stay; whatever else separates words becomes one _.",
-		call: onText(callSnakeCase),
+		call: callOnText(callSnakeCase),
 	},
 	{
 		name: "trim", min: 1, max: 2, signature: "trim(text[, characters])",
-		doc: "The text without white space at both ends, or without the given characters.", call: onText(callTrim),
+		doc: "The text without white space at both ends, or without the given characters.", call: callOnText(callTrim),
 	},
 	{
 		name: "trimPrefix", min: 2, max: 2, signature: "trimPrefix(text, prefix)",
 		doc:  "The text without the prefix.",
-		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.TrimPrefix(s[0], s[1]), nil }),
+		call: callOnText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.TrimPrefix(s[0], s[1]), nil }),
 	},
 	{
 		name: "trimSuffix", min: 2, max: 2, signature: "trimSuffix(text, suffix)",
 		doc:  "The text without the suffix.",
-		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.TrimSuffix(s[0], s[1]), nil }),
+		call: callOnText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.TrimSuffix(s[0], s[1]), nil }),
 	},
 	{
 		name: "hasPrefix", min: 2, max: 2, signature: "hasPrefix(text, prefix)",
 		doc:  "Whether the text starts with the prefix.",
-		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.HasPrefix(s[0], s[1]), nil }),
+		call: callOnText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.HasPrefix(s[0], s[1]), nil }),
 	},
 	{
 		name: "hasSuffix", min: 2, max: 2, signature: "hasSuffix(text, suffix)",
 		doc:  "Whether the text ends with the suffix.",
-		call: onText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.HasSuffix(s[0], s[1]), nil }),
+		call: callOnText(func(_ *Budget, s []string, _ []any) (any, error) { return strings.HasSuffix(s[0], s[1]), nil }),
 	},
 	{
 		name: "indexOf", min: 2, max: 2, signature: "indexOf(text, part)",
 		doc: "The index at which the part first occurs in the text; -1 if it does not occur.",
-		call: onText(func(_ *Budget, s []string, _ []any) (any, error) {
+		call: callOnText(func(_ *Budget, s []string, _ []any) (any, error) {
 			return characterIndex(s[0], strings.Index(s[0], s[1])), nil
 		}),
 	},
 	{
 		name: "lastIndexOf", min: 2, max: 2, signature: "lastIndexOf(text, part)",
 		doc: "The index at which the part last occurs in the text; -1 if it does not occur.",
-		call: onText(func(_ *Budget, s []string, _ []any) (any, error) {
+		call: callOnText(func(_ *Budget, s []string, _ []any) (any, error) {
 			return characterIndex(s[0], strings.LastIndex(s[0], s[1])), nil
 		}),
 	},
@@ -86,8 +86,8 @@ var textFunctions = []function{
 	},
 }
 
-// onText wraps a function so that it gets its arguments rendered as text, and charges for scanning them.
-func onText(call func(b *Budget, texts []string, args []any) (any, error)) func(*Budget, []any) (any, error) {
+// callOnText wraps a function so that it gets its arguments rendered as text, and charges for scanning them.
+func callOnText(call func(b *Budget, texts []string, args []any) (any, error)) func(*Budget, []any) (any, error) {
 	return func(b *Budget, args []any) (any, error) {
 		texts := make([]string, len(args))
 		for i, arg := range args {
@@ -170,7 +170,7 @@ func callSplit(b *Budget, args []any) (any, error) {
 			return nil, err
 		}
 	}
-	return onText(func(b *Budget, s []string, _ []any) (any, error) {
+	return callOnText(func(b *Budget, s []string, _ []any) (any, error) {
 		n := strings.Count(s[0], s[1]) + 1
 		if most >= 0 {
 			n = min(n, most)
@@ -192,7 +192,7 @@ func callReplace(b *Budget, args []any) (any, error) {
 			return nil, err
 		}
 	}
-	return onText(func(b *Budget, s []string, _ []any) (any, error) {
+	return callOnText(func(b *Budget, s []string, _ []any) (any, error) {
 		n := strings.Count(s[0], s[1])
 		if most >= 0 {
 			n = min(n, most)

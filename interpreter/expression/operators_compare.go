@@ -137,11 +137,11 @@ func compareOrdered(b *Budget, x, y any, holds func(order int) bool) (any, error
 		}
 		return holds(CompareNumbers(x, y)), nil
 	default:
-		return nil, cannotCompare(x, y)
+		return nil, comparisonError(x, y)
 	}
 }
 
-func cannotCompare(x, y any) error {
+func comparisonError(x, y any) error {
 	a, b := TypeName(x), TypeName(y)
 	hint := "only two numbers or two strings have an order"
 	if a == "string" && b == "number" || a == "number" && b == "string" {

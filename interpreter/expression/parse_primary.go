@@ -41,11 +41,11 @@ func (p *parser) parsePrimary() (ast.Node, int) {
 	case t.isOperator("."):
 		failParse(t.from, t.to, codeSyntax, "a name is missing before \".\"; .name alone is allowed only inside a predicate")
 	}
-	p.noOperand(t)
+	p.failNoOperand(t)
 	return nil, noRef
 }
 
-func (p *parser) noOperand(t token) {
+func (p *parser) failNoOperand(t token) {
 	before := p.tokens[max(p.at-2, 0)]
 	if t.kind == tokenEnd {
 		before = p.tokens[max(p.at-1, 0)]
@@ -71,7 +71,7 @@ func (p *parser) parseName(t token) (ast.Node, int) {
 	case "nil", "null", "none", "None":
 		return p.placeNode(&ast.NilNode{}, t, t.from), noRef
 	case "and", "or", "in", "is", "if", "else", "not":
-		p.noOperand(t)
+		p.failNoOperand(t)
 	}
 	ref := p.addRef(t)
 	return p.placeNode(&ast.IdentifierNode{Value: t.text}, t, t.from), ref

@@ -194,8 +194,8 @@ func Values(vs []any) []Value {
 	return lists.Map(vs, Of)
 }
 
-// OrEmpty returns v, or an empty map if v is nil.
-func OrEmpty(v any) any {
+// MapOrEmpty returns v, or an empty map if v is nil.
+func MapOrEmpty(v any) any {
 	if v == nil {
 		return map[string]any{}
 	}

@@ -19,17 +19,17 @@ const (
 	TokenUpdate = "login_token"
 	// SpooledUpdate takes an ExchangeOutcome that a worker found in its spool.
 	SpooledUpdate = "login_spooled"
-	// The updates of people: BeginUpdate takes a LoginStart and returns a LoginChallenge, FinishUpdate takes a
-	// LoginProof and returns a LoginResult, LogoutUpdate takes a LogoutRequest.
+	// The updates of people: BeginUpdate takes a BeginRequest and returns a Challenge, FinishUpdate takes a
+	// FinishRequest and returns a FinishResult, LogoutUpdate takes a LogoutRequest.
 	BeginUpdate  = "login_begin"
 	FinishUpdate = "login_finish"
 	LogoutUpdate = "login_logout"
-	// StatusQuery returns a LoginStatus, SnapshotQuery the state with which the next workflow of the login begins.
+	// StatusQuery returns a TokenStatus, SnapshotQuery the state with which the next workflow of the login begins.
 	StatusQuery   = "login_status"
 	SnapshotQuery = "login_snapshot"
 	// ExchangeActivity takes an ExchangeRequest and returns an ExchangeOutcome.
 	ExchangeActivity = "login_exchange"
-	// ChallengeActivity takes a LoginStart and returns a LoginChallenge, ProofActivity takes a LoginProof and
+	// ChallengeActivity takes a BeginRequest and returns a Challenge, ProofActivity takes a FinishRequest and
 	// returns an ExchangeOutcome.
 	ChallengeActivity = "login_challenge"
 	ProofActivity     = "login_proof"
@@ -61,11 +61,11 @@ type TokenAnswer struct {
 	Access      string        `json:"access,omitempty"` // sealed
 	Generation  int           `json:"generation,omitempty"`
 	UsableUntil time.Time     `json:"usable_until,omitzero"` // zero if the endpoint does not say
-	Failure     *LoginFailure `json:"failure,omitempty"`
+	Failure     *TokenFailure `json:"failure,omitempty"`
 }
 
-// LoginFailure says why there is no token, with the fields of an attempt's error; kept in workflow history.
-type LoginFailure struct {
+// TokenFailure says why there is no token, with the fields of an attempt's error; kept in workflow history.
+type TokenFailure struct {
 	Kind       string  `json:"kind"`
 	Class      string  `json:"class"`
 	Type       string  `json:"type,omitempty"`
@@ -104,7 +104,7 @@ type ExchangeOutcome struct {
 	Refresh     string        `json:"refresh,omitempty"`
 	UsableUntil time.Time     `json:"usable_until,omitzero"`
 	Scopes      []string      `json:"scopes,omitempty"`
-	Failure     *LoginFailure `json:"failure,omitempty"` // nil if there is a token
+	Failure     *TokenFailure `json:"failure,omitempty"` // nil if there is a token
 }
 
 // ExchangeMark is the heartbeat of an exchange whose request may have been sent; kept in workflow history.
@@ -112,8 +112,8 @@ type ExchangeMark struct {
 	Sent bool `json:"sent"`
 }
 
-// LoginStatus is the result of StatusQuery. It contains no tokens.
-type LoginStatus struct {
+// TokenStatus is the result of StatusQuery. It contains no tokens.
+type TokenStatus struct {
 	Connection string    `json:"connection"`
 	LoggedIn   bool      `json:"logged_in"`
 	Generation int       `json:"generation"`
@@ -129,8 +129,8 @@ type LoginStatus struct {
 	Failure     string    `json:"failure,omitempty"`    // of the last exchange
 }
 
-// LoginStart is the argument of BeginUpdate; kept in workflow history.
-type LoginStart struct {
+// BeginRequest is the argument of BeginUpdate; kept in workflow history.
+type BeginRequest struct {
 	Connection string `json:"connection"`
 	By         string `json:"by"`
 	// Redirect is the loopback address at which the person's starter awaits the code (RFC 8252), and State a value
@@ -140,33 +140,33 @@ type LoginStart struct {
 	Device   bool   `json:"device,omitempty"`
 }
 
-// LoginChallenge is what a person needs to log in; kept in workflow history.
-type LoginChallenge struct {
+// Challenge is what a person needs to log in; kept in workflow history.
+type Challenge struct {
 	// URL is where the person logs in; UserCode must be entered there, for a device.
 	URL      string `json:"url"`
 	UserCode string `json:"user_code,omitempty"`
 	// Secret is sealed for workers: the verifier of PKCE, or the code of a device. It is returned in the
-	// LoginProof.
+	// FinishRequest.
 	Secret string `json:"secret"`
 	// PublicKey is the key of the workers with which the starter seals the code.
 	PublicKey []byte        `json:"public_key,omitempty"`
 	ExpiresAt time.Time     `json:"expires_at,omitzero"` // for a device
-	Failure   *LoginFailure `json:"failure,omitempty"`
+	Failure   *TokenFailure `json:"failure,omitempty"`
 }
 
-// LoginProof is the argument of FinishUpdate; kept in workflow history.
-type LoginProof struct {
-	LoginStart
-	// Secret is that of the LoginChallenge. Code is sealed with the public key; empty for a device.
+// FinishRequest is the argument of FinishUpdate; kept in workflow history.
+type FinishRequest struct {
+	BeginRequest
+	// Secret is that of the Challenge. Code is sealed with the public key; empty for a device.
 	Secret    string    `json:"secret"`
 	Code      []byte    `json:"code,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // for a device
 }
 
-// LoginResult is the result of FinishUpdate; kept in workflow history.
-type LoginResult struct {
-	Status  LoginStatus   `json:"status"`
-	Failure *LoginFailure `json:"failure,omitempty"`
+// FinishResult is the result of FinishUpdate; kept in workflow history.
+type FinishResult struct {
+	Status  TokenStatus   `json:"status"`
+	Failure *TokenFailure `json:"failure,omitempty"`
 }
 
 // LogoutRequest is the argument of LogoutUpdate; kept in workflow history.
@@ -178,7 +178,7 @@ type LogoutRequest struct {
 func CodePlace(connection string) string { return "code of the login " + connection }
 
 // Check returns an error for a request that no starter sends.
-func (s LoginStart) Check() error {
+func (s BeginRequest) Check() error {
 	if s.Connection == "" || s.By == "" || (s.Redirect == "") != s.Device || len(s.Connection)+len(s.By)+len(s.Redirect)+len(s.State) > maxText {
 		return errors.New("a login names its connection and its person, and either redirects or is that of a device")
 	}
@@ -186,11 +186,11 @@ func (s LoginStart) Check() error {
 }
 
 // Check returns an error for a request that no starter sends.
-func (p LoginProof) Check() error {
+func (p FinishRequest) Check() error {
 	if p.Secret == "" || (len(p.Code) == 0) != p.Device || len(p.Secret)+len(p.Code) > maxText {
 		return errors.New("the proof of a login has its secret, and a code unless it is that of a device")
 	}
-	return p.LoginStart.Check()
+	return p.BeginRequest.Check()
 }
 
 // Check returns an error for a request that no starter sends.

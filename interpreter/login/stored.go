@@ -51,7 +51,7 @@ type StoredLogin struct {
 	Required   string    `json:"required,omitempty"` // why somebody has to log in; "" if nobody has to
 	RequiredAt time.Time `json:"required_at,omitzero"`
 	// Failure is the answer to requests until RetryAt; nil for none. Failed counts consecutive failures.
-	Failure *LoginFailure `json:"failure,omitempty"`
+	Failure *TokenFailure `json:"failure,omitempty"`
 	Failed  int           `json:"failed,omitempty"`
 	RetryAt time.Time     `json:"retry_at,omitzero"`
 }
@@ -81,9 +81,9 @@ func (s *StoredLogin) replaceTokens(refresh, by string, now time.Time) {
 }
 
 // LogIn stores the tokens of a person's login. It returns why it cannot; nil if it did.
-func (s *StoredLogin) LogIn(outcome ExchangeOutcome, by string, now time.Time) *LoginFailure {
+func (s *StoredLogin) LogIn(outcome ExchangeOutcome, by string, now time.Time) *TokenFailure {
 	if outcome.End == EndToken && outcome.Refresh == "" {
-		return &LoginFailure{
+		return &TokenFailure{
 			Kind: "http", Class: "final", Type: "token",
 			Message: "the token endpoint has given no refresh token; many give one for a scope such as offline_access",
 		}
@@ -130,12 +130,12 @@ func (s *StoredLogin) isGood(now time.Time) bool {
 }
 
 // loginRequired returns the error of attempts until somebody logs in.
-func (s *StoredLogin) loginRequired(why string) *LoginFailure {
+func (s *StoredLogin) loginRequired(why string) *TokenFailure {
 	advice := "run: starter auth login " + s.Connection
 	if len(s.Seeds) > 0 {
 		advice = "give the connection a new refresh_token"
 	}
-	return &LoginFailure{
+	return &TokenFailure{
 		Kind: "connection", Class: "final", Type: TypeRequired, Final: true, Message: fmt.Sprintf("connection %q needs a login: %s; %s", s.Connection, why, advice),
 	}
 }
@@ -190,7 +190,7 @@ func (s *StoredLogin) EndExchange(outcome ExchangeOutcome, lost bool, now time.T
 }
 
 // recordFailure answers requests with a failure for a while.
-func (s *StoredLogin) recordFailure(failure *LoginFailure, now time.Time) {
+func (s *StoredLogin) recordFailure(failure *TokenFailure, now time.Time) {
 	pause := min(firstPause<<min(s.Failed, 10), longestPause)
 	if failure.Final {
 		pause = finalPause
@@ -203,8 +203,8 @@ func (s *StoredLogin) recordFailure(failure *LoginFailure, now time.Time) {
 }
 
 // Status returns the parts of the login that may be shown.
-func (s *StoredLogin) Status() LoginStatus {
-	status := LoginStatus{
+func (s *StoredLogin) Status() TokenStatus {
+	status := TokenStatus{
 		Connection: s.Connection, LoggedIn: s.Refresh != "" && s.Required == "", Generation: s.Generation, By: s.By, At: s.At, Refreshed: s.Refreshed,
 		NextRefresh: s.UsableUntil, Scopes: s.Scopes, Required: s.Required, RequiredAt: s.RequiredAt, Unanswered: s.Unanswered,
 	}

@@ -23,7 +23,7 @@ func given(number int) login.ExchangeOutcome {
 }
 
 func failed(number int, end login.ExchangeEnd, message string) login.ExchangeOutcome {
-	return login.ExchangeOutcome{Number: number, End: end, Failure: &login.LoginFailure{Kind: "http", Class: "final", Message: message}}
+	return login.ExchangeOutcome{Number: number, End: end, Failure: &login.TokenFailure{Kind: "http", Class: "final", Message: message}}
 }
 
 // newLogin is a login that begins with the first seed.

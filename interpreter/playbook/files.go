@@ -20,8 +20,8 @@ const (
 	ExampleScheme = "example:"
 )
 
-// FileAt returns the name of the file at a path in another file; relative paths begin at the folder of that file.
-func FileAt(from, to string) string {
+// PathFrom returns the name of the file at a path in another file; relative paths begin at the folder of that file.
+func PathFrom(from, to string) string {
 	scheme := ""
 	for _, known := range []string{NamedScheme, ExampleScheme} {
 		if rest, found := strings.CutPrefix(from, known); found {
@@ -37,8 +37,8 @@ func FileAt(from, to string) string {
 // fileNames matches names of playbooks in a folder.
 var fileNames = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// FileNamed returns the name of a playbook's file in a worker's folder. The error says what a name must be.
-func FileNamed(name string) (string, error) {
+// PlaybookFileName returns the name of a playbook's file in a worker's folder. The error says what a name must be.
+func PlaybookFileName(name string) (string, error) {
 	if !fileNames.MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of a playbook: write the name of a file in the worker's folder, without .yaml and without a folder", ShortenText(name))
 	}
@@ -50,13 +50,13 @@ func FileNamed(name string) (string, error) {
 func (pb *Playbook) CalledFile(action *Action, name string) (string, error) {
 	if node := action.Field(FieldPath); node != nil {
 		text, _ := node.Value.(string)
-		return FileAt(pb.File.Name, text), nil
+		return PathFrom(pb.File.Name, text), nil
 	}
 	if node := action.Field(FieldName); node != nil {
 		if names := action.CalledNames(); node.Template != nil && !slices.Contains(names, name) {
 			return "", fmt.Errorf("name must be one of names (%s), not %q", strings.Join(names, ", "), ShortenText(name))
 		}
-		return FileNamed(name)
+		return PlaybookFileName(name)
 	}
 	return "", nil
 }

@@ -310,8 +310,8 @@ func FieldHint(name, of string, spec ToolSpec) Hint {
 	return PlainHint("; its fields are " + JoinNames(spec.FieldNames()))
 }
 
-// StandsFor reports whether an unknown key of a section is another system's name for a field, or a misspelling of
+// MeansField reports whether an unknown key of a section is another system's name for a field, or a misspelling of
 // it.
-func StandsFor(key, of string, spec ToolSpec, field string) bool {
+func MeansField(key, of string, spec ToolSpec, field string) bool {
 	return foreignKey(key, sectionNamed(of), &spec).namesKey(field) || expression.Suggest(key, []string{field}) != ""
 }

@@ -106,13 +106,13 @@ func TestFileAt(t *testing.T) {
 		{"example:hello.yaml", "inner.yaml", "example:inner.yaml"},
 		{"name:outer.yaml", "../inner.yaml", "name:../inner.yaml"},
 	} {
-		require.Equal(t, at.want, playbook.FileAt(at.from, at.to), "%+v", at)
+		require.Equal(t, at.want, playbook.PathFrom(at.from, at.to), "%+v", at)
 	}
 	for _, bad := range []string{"", "a/b", `a\b`, "..", ".hidden", "a:b", "a\nb", "score v2", strings.Repeat("x", 101)} {
-		_, err := playbook.FileNamed(bad)
+		_, err := playbook.PlaybookFileName(bad)
 		require.Error(t, err, bad)
 	}
-	name, err := playbook.FileNamed("score-v2")
+	name, err := playbook.PlaybookFileName("score-v2")
 	require.NoError(t, err)
 	require.Equal(t, "name:score-v2.yaml", name)
 }

@@ -120,11 +120,11 @@ func newAuthListCommand(a *cli.App) *cobra.Command {
 
 // loginList is the JSON output of auth list.
 type loginList struct {
-	Logins []login.LoginStatus `json:"logins"`
+	Logins []login.TokenStatus `json:"logins"`
 }
 
 func listLogins(ctx context.Context, a *cli.App, s *session.Session, o *authOptions) error {
-	list := loginList{Logins: []login.LoginStatus{}}
+	list := loginList{Logins: []login.TokenStatus{}}
 	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", login.WorkflowName)
 	for page := []byte(nil); ; {
 		found, err := s.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
@@ -154,7 +154,7 @@ func listLogins(ctx context.Context, a *cli.App, s *session.Session, o *authOpti
 }
 
 // loginsText returns the table of logins.
-func loginsText(logins []login.LoginStatus) string {
+func loginsText(logins []login.TokenStatus) string {
 	if len(logins) == 0 {
 		return ""
 	}
@@ -165,7 +165,7 @@ func loginsText(logins []login.LoginStatus) string {
 	return table.Render() + "\n"
 }
 
-func stateText(status login.LoginStatus) string {
+func stateText(status login.TokenStatus) string {
 	if status.LoggedIn {
 		return "logged in"
 	}
@@ -180,7 +180,7 @@ func timeText(at time.Time) string {
 }
 
 // statusText returns the status of a login, with one property per line.
-func statusText(status login.LoginStatus) string {
+func statusText(status login.TokenStatus) string {
 	var text strings.Builder
 	for _, row := range [][2]string{
 		{"connection", status.Connection},
@@ -202,9 +202,9 @@ func statusText(status login.LoginStatus) string {
 }
 
 // loginStatus returns the status of a connection's login. A connection without a login is a usage error.
-func loginStatus(ctx context.Context, s *session.Session, connection string) (login.LoginStatus, error) {
+func loginStatus(ctx context.Context, s *session.Session, connection string) (login.TokenStatus, error) {
 	status, err := queryStatus(ctx, s, login.WorkflowID(connection))
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return status, cli.UsageError("connection %q has no login yet: %s auth login %s", connection, terminal.ProgramName(), terminal.ShellWord(connection))
 	}
 	return status, err
@@ -213,7 +213,7 @@ func loginStatus(ctx context.Context, s *session.Session, connection string) (lo
 // queryTimeout bounds the query for the status of a login.
 const queryTimeout = 10 * time.Second
 
-func queryStatus(ctx context.Context, s *session.Session, id string) (status login.LoginStatus, err error) {
+func queryStatus(ctx context.Context, s *session.Session, id string) (status login.TokenStatus, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	answer, err := s.Client.QueryWorkflow(ctx, id, "", login.StatusQuery)

@@ -58,7 +58,7 @@ func newAuthLoginCommand(a *cli.App) *cobra.Command {
 
 // logIn has the user log in, and the worker exchange the resulting code for tokens.
 func logIn(ctx context.Context, a *cli.App, s *session.Session, connection string, o *loginOptions) error {
-	proof := login.LoginProof{LoginStart: login.LoginStart{Connection: connection, By: cli.Whoami(), Device: o.device}}
+	proof := login.FinishRequest{BeginRequest: login.BeginRequest{Connection: connection, By: cli.Whoami(), Device: o.device}}
 	var back *redirect
 	if !o.device {
 		var err error
@@ -68,8 +68,8 @@ func logIn(ctx context.Context, a *cli.App, s *session.Session, connection strin
 		defer back.closeServer()
 		proof.Redirect, proof.State = back.url, back.state
 	}
-	var challenge login.LoginChallenge
-	if err := updateLogin(ctx, s, connection, login.BeginUpdate, proof.LoginStart, &challenge); err != nil {
+	var challenge login.Challenge
+	if err := updateLogin(ctx, s, connection, login.BeginUpdate, proof.BeginRequest, &challenge); err != nil {
 		return err
 	}
 	if challenge.Failure != nil {
@@ -88,7 +88,7 @@ func logIn(ctx context.Context, a *cli.App, s *session.Session, connection strin
 			return err
 		}
 	}
-	var result login.LoginResult
+	var result login.FinishResult
 	if err := updateLogin(ctx, s, connection, login.FinishUpdate, proof, &result); err != nil {
 		return err
 	}

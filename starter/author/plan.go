@@ -43,7 +43,7 @@ type planOptions struct {
 func NewPlanCommand(a *cli.App) *cobra.Command {
 	o := &planOptions{}
 	command := &cobra.Command{
-		Use: "plan FILE", Args: load.OneFile, RunE: func(_ *cobra.Command, args []string) error { return showPlan(a, args[0], o) },
+		Use: "plan FILE", Args: load.RequireOneFile, RunE: func(_ *cobra.Command, args []string) error { return showPlan(a, args[0], o) },
 	}
 	o.workload.AddFlags(command)
 	command.Flags().BoolVar(&o.sample, "sample", false, "make the first request of GET steps, to find the columns of their rows")
@@ -120,7 +120,7 @@ func showPlan(a *cli.App, name string, o *planOptions) error {
 		_, _ = fmt.Fprint(a.Err, checked.File.FormatFirst(errs, playbook.MaxShown))
 		return cli.WithStatus(exitcode.Failed, &load.ProblemsError{Name: name, Problems: load.ProblemsOf(errs), Total: len(errs)})
 	}
-	if err := load.CheckRead(a, checked.Book, workload, checked.Book.Strict); err != nil {
+	if err := load.CheckKeysAreRead(a, checked.Book, workload, checked.Book.Strict); err != nil {
 		return err
 	}
 	o.local.Playbooks = cmp.Or(o.local.Playbooks, load.FolderOf(name))

@@ -21,7 +21,7 @@ func playbookDiff(beforeName, before, afterName, after string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inOrderOf(was, now)
+	reorderLike(was, now)
 	found := string(diff.Diff(beforeName, []byte(yamltree.EncodeNode(was)), afterName, []byte(yamltree.EncodeNode(now))))
 	if _, behind, has := strings.Cut(found, "\n"); has { // the line of the program that made it
 		found = behind
@@ -71,8 +71,8 @@ func dropStyles(n *yaml.Node) {
 	}
 }
 
-// inOrderOf sorts the keys of maps in the order of a model's keys at the same path.
-func inOrderOf(n, model *yaml.Node) {
+// reorderLike sorts the keys of maps in the order of a model's keys at the same path.
+func reorderLike(n, model *yaml.Node) {
 	if n.Kind != model.Kind {
 		return
 	}
@@ -81,13 +81,13 @@ func inOrderOf(n, model *yaml.Node) {
 		sortKeys(n, model)
 		for at := 0; at < len(n.Content); at += 2 {
 			if there := yamltree.IndexOf(model, n.Content[at].Value); there >= 0 {
-				inOrderOf(n.Content[at+1], model.Content[there+1])
+				reorderLike(n.Content[at+1], model.Content[there+1])
 			}
 		}
 	case yaml.SequenceNode, yaml.DocumentNode:
 		for at, item := range n.Content {
-			if like := itemLike(item, model, at); like != nil {
-				inOrderOf(item, like)
+			if like := itemMatching(item, model, at); like != nil {
+				reorderLike(item, like)
 			}
 		}
 	}
@@ -113,9 +113,9 @@ func sortKeys(n, model *yaml.Node) {
 	}
 }
 
-// itemLike returns the item of a model list with the same step or name, else the one at the same position; nil if
+// itemMatching returns the item of a model list with the same step or name, else the one at the same position; nil if
 // there is none.
-func itemLike(item, model *yaml.Node, at int) *yaml.Node {
+func itemMatching(item, model *yaml.Node, at int) *yaml.Node {
 	for _, name := range []string{"step", "name"} {
 		value := yamltree.KeyValues(item)[name]
 		if item.Kind != yaml.MappingNode || value == nil {

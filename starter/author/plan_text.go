@@ -96,7 +96,7 @@ func (t *planText) writePartitions() {
 func (t *planText) writeSchedules() {
 	for _, schedule := range t.Schedules {
 		next := "paused"
-		times := lists.Map(schedule.Next, func(at time.Time) string { return wording.InZone(at, schedule.Zone) })
+		times := lists.Map(schedule.Next, func(at time.Time) string { return wording.TimeInZone(at, schedule.Zone) })
 		if !schedule.Paused {
 			next = "next " + strings.Join(times, ", ")
 		}
@@ -229,7 +229,7 @@ func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
 	t.writeLine("    ", "%s", how)
 	t.writeDeletes(table)
 	for _, ddl := range table.DDL {
-		t.writeVerbatim("    + ", layDDL(ddl, terminal.LayoutWidth(t.width)-6))
+		t.writeVerbatim("    + ", writeDDL(ddl, terminal.LayoutWidth(t.width)-6))
 	}
 	if left := table.LeftOut; left != nil {
 		if left.DiscardedRows+left.DiscardedValues > 0 {
@@ -282,8 +282,8 @@ func (t *planText) columnsHint() string {
 	return "--sample reads the first ones"
 }
 
-// layDDL breaks a long CREATE TABLE into one line per column.
-func layDDL(ddl interpreter.DDL, width int) string {
+// writeDDL breaks a long CREATE TABLE into one line per column.
+func writeDDL(ddl interpreter.DDL, width int) string {
 	head, rest, has := strings.Cut(ddl.Statement, " (")
 	if ddl.Kind != interpreter.CreateTable || !has || len(ddl.Statement) <= width {
 		return ddl.Statement + "\n"

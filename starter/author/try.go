@@ -52,7 +52,7 @@ func NewTryCommand(a *cli.App) *cobra.Command {
 	o := &TryOptions{}
 	var element string
 	command := &cobra.Command{
-		Use: "try FILE", Args: load.OneFile, RunE: func(command *cobra.Command, args []string) error {
+		Use: "try FILE", Args: load.RequireOneFile, RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("element") {
 				value := try.ValueOf(element)
 				o.Element = &value
@@ -131,7 +131,7 @@ func tryInput(a *cli.App, name string, o *TryOptions) (try.Options, error) {
 	if err != nil {
 		return try.Options{}, err
 	}
-	if err := load.CheckRead(a, checked.Book, workload, checked.Book.Strict); err != nil {
+	if err := load.CheckKeysAreRead(a, checked.Book, workload, checked.Book.Strict); err != nil {
 		return try.Options{}, err
 	}
 	options := try.Options{

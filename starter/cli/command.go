@@ -9,8 +9,8 @@ import (
 // GroupAnnotation marks commands that only have subcommands.
 const GroupAnnotation = "group"
 
-// oneOfItsCommands refuses an argument that is not a subcommand.
-func oneOfItsCommands(command *cobra.Command, args []string) error {
+// requireSubcommand refuses an argument that is not a subcommand.
+func requireSubcommand(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -26,7 +26,7 @@ func oneOfItsCommands(command *cobra.Command, args []string) error {
 // NewGroup returns a command that only has subcommands.
 func NewGroup(name, alias string, of ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
-		Use: name, Aliases: []string{alias}, Args: oneOfItsCommands, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+		Use: name, Aliases: []string{alias}, Args: requireSubcommand, RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 		Annotations: map[string]string{GroupAnnotation: ""},
 	}
 	if alias == "" {

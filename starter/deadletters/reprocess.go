@@ -228,7 +228,7 @@ func ReprocessPlan(
 		book, input.Name, input.Source = checked.Book, checked.File.Name, string(checked.File.Bytes())
 		input.Files = checked.Files
 	}
-	if err := load.CheckRead(a, book, overlay, input.Strict || book.Strict); err != nil {
+	if err := load.CheckKeysAreRead(a, book, overlay, input.Strict || book.Strict); err != nil {
 		return start.Plan{}, err
 	}
 	input.Reprocess, err = s.DeadLetters().PlanReprocess(ctx, chain, letters, book)

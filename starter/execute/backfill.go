@@ -97,7 +97,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 	if err != nil {
 		return err
 	}
-	if err := load.CheckRead(a, of.Book, workload, of.Book.Strict); err != nil {
+	if err := load.CheckKeysAreRead(a, of.Book, workload, of.Book.Strict); err != nil {
 		return err
 	}
 	if sink := of.Book.WritesOnce(); sink != nil && slices.Contains([]string{backfill.OnlyStale, backfill.OnlyAll}, options.only) {

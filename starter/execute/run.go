@@ -47,7 +47,7 @@ type RunOptions struct {
 func NewRunCommand(a *cli.App) *cobra.Command {
 	options := &RunOptions{}
 	command := &cobra.Command{
-		Use: "run FILE", Args: load.OneFile, RunE: func(command *cobra.Command, args []string) error {
+		Use: "run FILE", Args: load.RequireOneFile, RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("record") {
 				return cli.UsageError("a run cannot record, because workers make its requests; use starter try FILE --record FILE for one step")
 			}
@@ -163,7 +163,7 @@ func PlanRun(a *cli.App, name string, options *RunOptions) (start.Plan, error) {
 	if err != nil {
 		return start.Plan{}, err
 	}
-	if err := load.CheckRead(a, checked.Book, workload, options.Strict || checked.Book.Strict); err != nil {
+	if err := load.CheckKeysAreRead(a, checked.Book, workload, options.Strict || checked.Book.Strict); err != nil {
 		return start.Plan{}, err
 	}
 	options.Local.Playbooks = cmp.Or(options.Local.Playbooks, load.FolderOf(name))

@@ -76,7 +76,7 @@ func MissingPlan(ctx context.Context, s *session.Session, of load.CheckedPlayboo
 		return start.Plan{}, err
 	}
 	plan, err := Backfill{
-		Of: of, Keys: keys, Folder: folder, Concurrency: DefaultBackfillConcurrency, Called: load.ReadIn(folder),
+		Of: of, Keys: keys, Folder: folder, Concurrency: DefaultBackfillConcurrency, Called: load.FolderReader(folder),
 		Fairness: temporal.Priority{PriorityKey: LastPriority},
 	}.RunPlan()
 	plan.Input.Claim = &claim

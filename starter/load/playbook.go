@@ -25,9 +25,9 @@ import (
 	"reprise/starter/cli"
 )
 
-// OneFile requires exactly one FILE argument. The value of --full-refresh is optional, so it must follow "="; the
+// RequireOneFile requires exactly one FILE argument. The value of --full-refresh is optional, so it must follow "="; the
 // error says so.
-func OneFile(command *cobra.Command, args []string) error {
+func RequireOneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, EveryStep) {
 		return fmt.Errorf("run takes one FILE, and was given %q; write the steps of --full-refresh after a =: --full-refresh=STEP",
 			strings.Join(args, " "))
@@ -59,12 +59,12 @@ func CheckValid(a *cli.App, name string, workload map[string]any) (CheckedPlaybo
 	return checked, nil
 }
 
-// CalledIn reads the playbooks that those of a folder call by path. Playbooks that are called by name are in the
+// CalledFiles reads the playbooks that those of a folder call by path. Playbooks that are called by name are in the
 // workers' folder.
-func CalledIn(folder string) *check.Files { return check.NewFiles(ReadIn(folder)) }
+func CalledFiles(folder string) *check.Files { return check.NewFiles(FolderReader(folder)) }
 
-// ReadIn returns a function that reads such playbooks and caches nothing.
-func ReadIn(folder string) func(name string) ([]byte, error) {
+// FolderReader returns a function that reads such playbooks and caches nothing.
+func FolderReader(folder string) func(name string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if strings.HasPrefix(name, playbook.NamedScheme) {
 			return nil, check.ErrElsewhere

@@ -184,9 +184,9 @@ func UnreadKeys(book *playbook.Playbook, workload map[string]any) []string {
 // shownKey bounds how much of a key is shown, in characters.
 const shownKey = 100
 
-// CheckRead prints warnings about unread keys and adds them to the output of the run; with strict they are a usage
+// CheckKeysAreRead prints warnings about unread keys and adds them to the output of the run; with strict they are a usage
 // error.
-func CheckRead(a *cli.App, book *playbook.Playbook, workload map[string]any, strict bool) error {
+func CheckKeysAreRead(a *cli.App, book *playbook.Playbook, workload map[string]any, strict bool) error {
 	warnings := UnreadKeys(book, workload)
 	if strict && len(warnings) > 0 {
 		return cli.UsageError("%s", strings.Join(warnings, "\n"))

@@ -58,7 +58,7 @@ func (c *collection) childRuns(ctx context.Context) error {
 		}
 		switch {
 		case err == nil:
-		case errors.Is(err, runs.ErrNotFound) || connect.NotFound(err):
+		case errors.Is(err, runs.ErrNotFound) || connect.IsNotFound(err):
 			c.into.CountUnread()
 		default:
 			return err

@@ -82,7 +82,7 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 		return cli.UsageError("%w (%s, %s), so --playbook, --label, and --status with %s do not work; "+
 			"they are added by a run that is started with the right to do so; otherwise ask an administrator to add them with the type Keyword",
 			err, protocol.StatusAttribute, protocol.PlaybookAttribute,
-			cli.OrList(byAttribute()))
+			cli.OrList(attributeStatuses()))
 	}
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func listRuns(ctx context.Context, streams cli.Streams, s *session.Session, sinc
 	return nil
 }
 
-// byAttribute returns the statuses that only Reprise's search attribute can find.
-func byAttribute() []interpreter.Status {
+// attributeStatuses returns the statuses that only Reprise's search attribute can find.
+func attributeStatuses() []interpreter.Status {
 	all := lists.Filter(interpreter.Statuses(), func(info interpreter.StatusInfo) bool { return info.List.Attribute })
 	return lists.Map(all, func(info interpreter.StatusInfo) interpreter.Status { return info.Status })
 }

@@ -356,7 +356,7 @@ func (o *observer) loopText(ctx context.Context, record protocol.StepRecord) str
 		if err != nil || doneCount(progress) < doneCount(before) { // it, or a part of it, is busy with its end
 			progress = before
 		}
-		if err != nil && !connect.NotFound(err) && progress.Stats.Total == 0 {
+		if err != nil && !connect.IsNotFound(err) && progress.Stats.Total == 0 {
 			return fmt.Sprintf("%d iterations; how many have ended is unknown until their loop responds", stats.Total)
 		}
 		waitsFor = loopWaitsFor(record, progress)

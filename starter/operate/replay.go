@@ -60,7 +60,7 @@ func replayRuns(a *cli.App, o *replayOptions, args []string) error {
 			return cli.WithStatus(exitcode.Usage, err)
 		}
 		defer func() { _ = store.Close() }()
-		found, err := replay.InFolder(o.from)
+		found, err := replay.FindInFolder(o.from)
 		if err != nil {
 			return cli.WithStatus(exitcode.Usage, err)
 		}
@@ -91,7 +91,7 @@ func (o *replayOptions) findExecutions(
 			if err != nil {
 				return nil, false, err
 			}
-			found, err := replay.OfRun(ctx, s.Client, run.WorkflowID)
+			found, err := replay.FindOfRun(ctx, s.Client, run.WorkflowID)
 			if err != nil {
 				return nil, false, err
 			}
@@ -100,7 +100,7 @@ func (o *replayOptions) findExecutions(
 		return all, false, nil
 	case o.query != "":
 		all, err = replay.FindMatching(ctx, s.Client, o.query)
-		if connect.InvalidArgument(err) {
+		if connect.IsInvalidArgument(err) {
 			err = cli.UsageError("--query: %w", err)
 		}
 		return all, false, err

@@ -206,7 +206,7 @@ type starts struct {
 // startRun validates a playbook and starts a run of it, as serve.Options documents.
 func (s *starts) startRun(ctx context.Context, order serve.Order) (serve.Begun, error) {
 	file := source.NewFile(order.File, order.Source)
-	files := load.CalledIn(s.playbooks)
+	files := load.CalledFiles(s.playbooks)
 	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Workload: order.Workload, Files: files})
 	if errs := found.Errors(); len(errs) > 0 {
 		return serve.Begun{}, serve.InvalidPlaybook(order.File, errs)
@@ -280,7 +280,7 @@ func flawsOf(folder, name string, secrets tool.ConnectionResolver) (*source.File
 	if err != nil {
 		return file, source.Diagnostics{{File: file.Name, Message: err.Error()}}
 	}
-	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Open: true, Files: load.CalledIn(folder)})
+	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Open: true, Files: load.CalledFiles(folder)})
 	if book == nil {
 		return file, found
 	}

@@ -240,7 +240,7 @@ func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Lib
 			return startBook(ctx, streams, *s, folder, name, workload, said)
 		},
 		Backfill: func(ctx context.Context, name string, said ui.ChangedBy) (string, error) {
-			return backfillBook(ctx, streams, *s, folder, name, said)
+			return startBackfill(ctx, streams, *s, folder, name, said)
 		},
 	}
 }
@@ -262,7 +262,7 @@ func readBook(folder, name string, workload map[string]any) (load.CheckedPlayboo
 		return load.CheckedPlaybook{}, err
 	}
 	file := source.NewFile(name+".yaml", text)
-	files := load.CalledIn(folder)
+	files := load.CalledFiles(folder)
 	book, found := check.Validate(file, activities.DefaultCatalogue(), check.Options{Workload: workload, Files: files})
 	return load.CheckedPlaybook{File: file, Book: book, Found: found, Files: files.Texts()}, nil
 }
@@ -284,8 +284,8 @@ func startBook(ctx context.Context, streams cli.Streams, s session.Session, fold
 	return startFor(ctx, streams, &s, plan, said)
 }
 
-// backfillBook starts a run for the missing partitions of a playbook in a folder, and returns its workflow ID.
-func backfillBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, said ui.ChangedBy) (string, error) {
+// startBackfill starts a run for the missing partitions of a playbook in a folder, and returns its workflow ID.
+func startBackfill(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, said ui.ChangedBy) (string, error) {
 	read, err := readBook(folder, name, nil)
 	if err != nil {
 		return "", err

@@ -150,7 +150,7 @@ func missingPlan(a *cli.App, file string, workload map[string]any, run *execute.
 	if err != nil {
 		return start.Plan{}, err
 	}
-	if err := cmp.Or(run.Fairness.Check(), load.CheckRead(a, of.Book, workload, of.Book.Strict)); err != nil {
+	if err := cmp.Or(run.Fairness.Check(), load.CheckKeysAreRead(a, of.Book, workload, of.Book.Strict)); err != nil {
 		return start.Plan{}, err
 	}
 	options := &execute.PartitionsOptions{Run: *run, Concurrency: launch.DefaultBackfillConcurrency}
@@ -179,7 +179,7 @@ func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session,
 	case found.Described.Schedule.State.Paused:
 		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.ProgramName(), found.ID)
 	case len(next) > 0:
-		text += ", next at " + wording.InZone(next[0], times.Zone)
+		text += ", next at " + wording.TimeInZone(next[0], times.Zone)
 	default:
 		text += ", and no time is left"
 	}
@@ -292,7 +292,7 @@ func revisedPlan(a *cli.App, r *revision, file string, options *scheduleOptions)
 	if options.given("strict") {
 		strict = options.run.Strict
 	}
-	if err := load.CheckRead(a, checked.Book, overlay, strict || checked.Book.Strict); err != nil {
+	if err := load.CheckKeysAreRead(a, checked.Book, overlay, strict || checked.Book.Strict); err != nil {
 		return start.Plan{}, err
 	}
 	revised, err := launch.NewPlan(checked, workload, r.found.Action.ID, load.FolderOf(checked.File.Name))

@@ -121,7 +121,7 @@ func scheduleError(what, name string, err error) error {
 	switch {
 	case errors.As(err, &stated), errors.Is(err, start.ErrInterrupted):
 		return err
-	case connect.InvalidArgument(err):
+	case connect.IsInvalidArgument(err):
 		return cli.UsageError("the server refused the schedule %s: %w", name, err)
 	}
 	return fmt.Errorf("%s the schedule %s: %w", what, name, err)

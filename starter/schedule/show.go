@@ -335,7 +335,7 @@ func (d *ScheduleDocument) timesText() string {
 	var b strings.Builder
 	b.WriteString(title)
 	for _, at := range d.Next {
-		b.WriteString("  " + wording.InZone(at, d.Zone) + "\n")
+		b.WriteString("  " + wording.TimeInZone(at, d.Zone) + "\n")
 	}
 	return b.String()
 }

@@ -210,7 +210,7 @@ func backfillRuns(ctx context.Context, streams cli.Streams, s *session.Session, 
 		return scheduleError("backfill", found.ID, err)
 	}
 	return streams.PrintLine("%s starts a run for each of its times from %s to %s (%s); %s schedule show %s shows them",
-		found.ID, wording.InZone(from, name), wording.InZone(to, name), options.overlap, terminal.ProgramName(), found.ID)
+		found.ID, wording.TimeInZone(from, name), wording.TimeInZone(to, name), options.overlap, terminal.ProgramName(), found.ID)
 }
 
 func newScheduleDeleteCommand(a *cli.App) *cobra.Command {

@@ -128,7 +128,7 @@ func FindDev(ctx context.Context, namespace, payloadStore, metrics string) (*Dev
 		state.Namespace = cmp.Or(namespace, state.Namespace)
 		found, err := dialDev(ctx, state, cmp.Or(payloadStore, state.PayloadStore), metrics)
 		var silent *connect.NoServerError
-		if err == nil || connect.NamespaceMissing(err) || !errors.As(err, &silent) || ctx.Err() != nil {
+		if err == nil || connect.IsNamespaceMissing(err) || !errors.As(err, &silent) || ctx.Err() != nil {
 			return found, err
 		}
 		if state.isAlive(ctx) {

@@ -85,7 +85,7 @@ func loadKeptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, 
 		return nil, err
 	}
 	book := checked.Book
-	if err := load.CheckRead(a, book, workload, false); err != nil {
+	if err := load.CheckKeysAreRead(a, book, workload, false); err != nil {
 		return nil, err
 	}
 	o.local.Playbooks = cmp.Or(o.local.Playbooks, load.FolderOf(name))

@@ -14,8 +14,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// InZone formats a time in a time zone, or in UTC if this machine does not know the zone.
-func InZone(at time.Time, zone string) string {
+// TimeInZone formats a time in a time zone, or in UTC if this machine does not know the zone.
+func TimeInZone(at time.Time, zone string) string {
 	location, err := time.LoadLocation(zone)
 	if err != nil {
 		location = time.UTC

@@ -42,7 +42,7 @@ func (c *Controls) AwaitAnswer(awaited *AwaitedCall) (over func()) {
 // ServeAnswers sets the handlers of answers, and of queries about the attempts that await them.
 func (c *Controls) ServeAnswers(ctx workflow.Context) error {
 	return errors.Join(
-		OnUpdate(ctx, c, &c.Answers, protocol.AnswerUpdate, c.checkAnswer, c.acceptAnswer),
+		HandleUpdate(ctx, c, &c.Answers, protocol.AnswerUpdate, c.checkAnswer, c.acceptAnswer),
 		workflow.SetQueryHandler(ctx, protocol.AttemptDetailsQuery, c.describeAttempt),
 	)
 }
@@ -57,7 +57,7 @@ func (c *Controls) AwaitAnswers(ctx workflow.Context) {
 	c.awaitsAnswers = true
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		c.Answers.Open(ctx)
-		gate.OnSignal(ctx, protocol.AnswerSignal, c.answerSignalled)
+		gate.HandleSignal(ctx, protocol.AnswerSignal, c.answerSignalled)
 	})
 }
 
@@ -143,12 +143,12 @@ func (c *Controls) forwardAnswer(ctx workflow.Context, id string, answer interpr
 	if !c.forwarding {
 		c.forwarding = true
 		disconnected, _ := workflow.NewDisconnectedContext(ctx) // the receiver may outlive a cancel of this workflow
-		workflow.Go(disconnected, c.passOn)
+		workflow.Go(disconnected, c.passOnAnswers)
 	}
 }
 
-// passOn sends the waiting answers one after the other.
-func (c *Controls) passOn(ctx workflow.Context) {
+// passOnAnswers sends the waiting answers one after the other.
+func (c *Controls) passOnAnswers(ctx workflow.Context) {
 	defer func() { c.forwarding = false }()
 	for len(c.forwards) > 0 {
 		next := c.forwards[0]
@@ -245,7 +245,7 @@ func (c *Controls) findAwaited(answer interpreter.Answer) (answerTarget, error) 
 	if len(open) == 1 {
 		return answerTarget{}, open[0].Call.View().CheckAnswer(answer) // the attempt already has an answer
 	}
-	return answerTarget{}, c.notAwaited(answer.AnswerTo)
+	return answerTarget{}, c.notAwaitedError(answer.AnswerTo)
 }
 
 // duplicateOf returns the receipt of the same answer, recognised by its ID, if it arrived before; otherwise nil. A
@@ -280,8 +280,8 @@ func (c *Controls) findAnswered(answer interpreter.Answer) (before *interpreter.
 	return nil, over
 }
 
-// notAwaited returns the error for an answer that no attempt of this workflow awaits.
-func (c *Controls) notAwaited(to interpreter.AnswerTo) error {
+// notAwaitedError returns the error for an answer that no attempt of this workflow awaits.
+func (c *Controls) notAwaitedError(to interpreter.AnswerTo) error {
 	for _, awaited := range c.awaited {
 		if to.MatchesCall(awaited.Call.View().AttemptAddress()) && to != (interpreter.AnswerTo{Key: to.Key}) {
 			return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf(

@@ -104,7 +104,7 @@ func ControlsOf(ctx workflow.Context) *Controls {
 // for none.
 func (c *Controls) ApplyFromParent(ctx workflow.Context, slot *Slot) {
 	c.slot = slot
-	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) {
+	gate.HandleSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) {
 		if c.Apply(ctx, steering); steering.Resumes {
 			c.changed(ctx)
 		}
@@ -114,7 +114,7 @@ func (c *Controls) ApplyFromParent(ctx workflow.Context, slot *Slot) {
 
 // ListenForTurns ends waits for a slot under a rate limit when the limiter has a free one.
 func (c *Controls) ListenForTurns(ctx workflow.Context) {
-	gate.OnSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
+	gate.HandleSignal(ctx, ratelimit.TurnSignal, func(_ workflow.Context, call ratelimit.TurnCall) {
 		means := protocol.ItemSettlement{Step: playbook.LoopStep(call.Step), Index: call.Index}
 		for _, wait := range c.Waits {
 			if wait.End != nil && wait.settled == nil && !wait.called && means.IsAbout(wait.Step, wait.Index) && wait.call != nil && wait.call.CalledBack() {
@@ -276,5 +276,5 @@ func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDet
 			return protocol.AttemptDetails{Awaiting: cmp.Or(awaited.Call.View().AwaitedDetails(), asking)}, nil
 		}
 	}
-	return protocol.AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaited(to))}, nil
+	return protocol.AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaitedError(to))}, nil
 }

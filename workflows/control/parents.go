@@ -72,7 +72,7 @@ func (c *Controls) ListenToParent(ctx workflow.Context) {
 	if len(c.Parents) == 0 {
 		return
 	}
-	gate.OnSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) { c.Apply(ctx, c.fromParent(steering)) })
+	gate.HandleSignal(ctx, protocol.ControlSignal, func(ctx workflow.Context, steering protocol.Steering) { c.Apply(ctx, c.fromParent(steering)) })
 }
 
 // DrainParent is ApplyArrived for the signals of the parent run, if there is one.

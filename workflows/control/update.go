@@ -42,9 +42,9 @@ func (c *Controls) RefuseUpdates(ctx workflow.Context, reason error) {
 	c.Answers.Open(ctx)
 }
 
-// OnUpdate registers an update handler. Once the gate is open, it calls do for each update, unless check returns an
+// HandleUpdate registers an update handler. Once the gate is open, it calls do for each update, unless check returns an
 // error, and counts the update.
-func OnUpdate[In, Out any](
+func HandleUpdate[In, Out any](
 	ctx workflow.Context, c *Controls, g *updateGate, name string, check func(In) error, do func(workflow.Context, In) (Out, error),
 ) error {
 	validate := func(in In) error {

@@ -31,7 +31,7 @@ func (w *OpenWaits) AddChild(ctx workflow.Context, controls *Controls, id string
 // ListenForReports records the reports of children. changed is called after each.
 func (c *Controls) ListenForReports(ctx workflow.Context, changed func(workflow.Context)) {
 	c.changed = changed
-	gate.OnSignal(ctx, protocol.WaitsSignal, func(ctx workflow.Context, report protocol.WaitReport) {
+	gate.HandleSignal(ctx, protocol.WaitsSignal, func(ctx workflow.Context, report protocol.WaitReport) {
 		for _, child := range c.Children {
 			if child.ID == report.From {
 				c.Reports[report.From] = report

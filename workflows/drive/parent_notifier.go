@@ -49,6 +49,6 @@ func HasNewsOfChildren(book *playbook.Playbook) bool {
 // ForwardNews passes the news of this workflow's children on to its parent.
 func (n *ParentNotifier) ForwardNews(ctx workflow.Context) {
 	if HasNewsOfChildren(n.Book) {
-		gate.OnSignal(ctx, protocol.NewsSignal, n.NotifyParent)
+		gate.HandleSignal(ctx, protocol.NewsSignal, n.NotifyParent)
 	}
 }

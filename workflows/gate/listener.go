@@ -17,10 +17,10 @@ type handledSignal struct {
 	handle  func(workflow.Context) // handles one signal that has arrived
 }
 
-// OnSignal registers the handler of a signal. Signals of one name are handled one after the other, in order of
+// HandleSignal registers the handler of a signal. Signals of one name are handled one after the other, in order of
 // arrival. If signals of several names arrive in one task, those of the name registered first are handled first.
 // ctx must be the context of the workflow itself: that of a branch may be cancelled.
-func OnSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
+func HandleSignal[In any](ctx workflow.Context, name string, handle func(workflow.Context, In)) {
 	arrived := workflow.GetSignalChannel(ctx, name)
 	OutboxOf(ctx).listener.addSignal(ctx, handledSignal{
 		arrived: func() bool { return arrived.Len() > 0 },

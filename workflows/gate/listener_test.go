@@ -32,14 +32,14 @@ func TestListener(t *testing.T) {
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = WithOutbox(ctx, interpreter.RunLimits{})
 		over := false
-		OnSignal(ctx, "number", func(ctx workflow.Context, n int) {
+		HandleSignal(ctx, "number", func(ctx workflow.Context, n int) {
 			for range n {
 				handled = append(handled, "n")
 			}
 			waiting, _ := workflow.NewDisconnectedContext(ctx)
 			_ = workflow.Sleep(waiting, time.Millisecond)
 		})
-		OnSignal(ctx, "word", func(_ workflow.Context, word string) {
+		HandleSignal(ctx, "word", func(_ workflow.Context, word string) {
 			handled = append(handled, word)
 			over = word == "end"
 		})

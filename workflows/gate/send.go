@@ -1,7 +1,7 @@
 // Package gate is the entry and exit of a workflow. Everything that leaves passes through Send and Start, which
 // send input to an activity or a child, or through ContinueAsNew. Temporal rejects input that is too large in a way
 // that leaves the run hanging, and ends a run that sends too much at once, so these functions measure first;
-// nothing else may call the SDK functions that they use. OnSignal handles what arrives. The rest is what every
+// nothing else may call the SDK functions that they use. HandleSignal handles what arrives. The rest is what every
 // workflow needs of the SDK: its log, metrics, random numbers, and texts for Temporal's UI.
 package gate
 

@@ -29,7 +29,7 @@ func StateWorkflow(ctx workflow.Context, snapshot []byte) error {
 	if err := errors.Join(k.serveUpdates(ctx), k.serveQueries(ctx)); err != nil {
 		return err
 	}
-	gate.OnSignal(ctx, incremental.UndoSignal, k.undoMoves)
+	gate.HandleSignal(ctx, incremental.UndoSignal, k.undoMoves)
 	return serveUntilOver(ctx, k)
 }
 

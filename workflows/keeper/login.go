@@ -57,8 +57,8 @@ func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
 				return nil
 			},
 			workflow.UpdateHandlerOptions{Validator: login.ExchangeOutcome.Check}),
-		workflow.SetUpdateHandlerWithOptions(ctx, login.BeginUpdate, k.beginLogin, workflow.UpdateHandlerOptions{Validator: login.LoginStart.Check}),
-		workflow.SetUpdateHandlerWithOptions(ctx, login.FinishUpdate, k.finishLogin, workflow.UpdateHandlerOptions{Validator: login.LoginProof.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, login.BeginUpdate, k.beginLogin, workflow.UpdateHandlerOptions{Validator: login.BeginRequest.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, login.FinishUpdate, k.finishLogin, workflow.UpdateHandlerOptions{Validator: login.FinishRequest.Check}),
 		workflow.SetUpdateHandlerWithOptions(ctx, login.LogoutUpdate,
 			func(ctx workflow.Context, request login.LogoutRequest) error {
 				k.LogOut(request.By, workflow.Now(ctx))
@@ -71,7 +71,7 @@ func (k *storedLogin) serveUpdates(ctx workflow.Context) error {
 
 func (k *storedLogin) serveQueries(ctx workflow.Context) error {
 	return errors.Join(
-		workflow.SetQueryHandler(ctx, login.StatusQuery, func() (login.LoginStatus, error) { return k.Status(), nil }),
+		workflow.SetQueryHandler(ctx, login.StatusQuery, func() (login.TokenStatus, error) { return k.Status(), nil }),
 		workflow.SetQueryHandler(ctx, login.SnapshotQuery, func() (login.StoredLogin, error) { return k.StoredLogin, nil }),
 	)
 }
@@ -99,17 +99,17 @@ const (
 )
 
 // beginLogin lets a worker find out where a person has to log in.
-func (k *storedLogin) beginLogin(ctx workflow.Context, start login.LoginStart) (login.LoginChallenge, error) {
+func (k *storedLogin) beginLogin(ctx workflow.Context, start login.BeginRequest) (login.Challenge, error) {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k.Connection, k.asked = start.Connection, true
 	to := gate.ToTool(login.ChallengeActivity, challengeTimeout, "a login by "+start.By)
 	to.Tries = mostCommandTries
-	return gate.Send[login.LoginChallenge](ctx, to, start, "a login")
+	return gate.Send[login.Challenge](ctx, to, start, "a login")
 }
 
 // finishLogin lets a worker exchange the code of a person's login for tokens. It does not use the refresh token, so
 // it waits for no other exchange.
-func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) (login.LoginResult, error) {
+func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.FinishRequest) (login.FinishResult, error) {
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	k.Connection, k.asked = proof.Connection, true
 	limit := exchangeTimeout
@@ -120,11 +120,11 @@ func (k *storedLogin) finishLogin(ctx workflow.Context, proof login.LoginProof) 
 	to.Tries = 1 // a code can be used once
 	outcome, err := gate.Send[login.ExchangeOutcome](ctx, to, proof, "a login")
 	if err != nil {
-		return login.LoginResult{}, err
+		return login.FinishResult{}, err
 	}
 	failure := k.LogIn(outcome, proof.By, workflow.Now(ctx))
 	k.changed = true
-	return login.LoginResult{Status: k.Status(), Failure: failure}, nil
+	return login.FinishResult{Status: k.Status(), Failure: failure}, nil
 }
 
 // isWanted reports whether a request waits for an exchange.
@@ -192,7 +192,7 @@ func lostExchange(request login.ExchangeRequest, err error) login.ExchangeOutcom
 	if lost, ok := errors.AsType[*temporal.TimeoutError](err); ok && (!lost.HasLastHeartbeatDetails() || lost.LastHeartbeatDetails(&mark) == nil && !mark.Sent) {
 		end = login.EndNotSent
 	}
-	return login.ExchangeOutcome{Number: request.Number, End: end, Failure: &login.LoginFailure{
+	return login.ExchangeOutcome{Number: request.Number, End: end, Failure: &login.TokenFailure{
 		Kind: string(interpreter.KindConnection), Class: string(interpreter.ClassRetryable), Type: "login",
 		Message: fmt.Sprintf("connection %q: the worker that exchanged the refresh token was lost", request.Connection),
 	}}

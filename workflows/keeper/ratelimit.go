@@ -31,7 +31,7 @@ func RateLimitWorkflow(ctx workflow.Context, limiter ratelimit.Limiter) error {
 	if err != nil {
 		return fmt.Errorf("set update handler: %w", err)
 	}
-	gate.OnSignal(ctx, ratelimit.AwaySignal, k.recordAway)
+	gate.HandleSignal(ctx, ratelimit.AwaySignal, k.recordAway)
 	return serveUntilOver(ctx, k)
 }
 

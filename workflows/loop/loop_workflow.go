@@ -56,7 +56,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 		l.runSource(ctx)
 		return l.finishLoop(ctx)
 	}
-	leaf, _ := l.childRoom(ctx)
+	leaf, _ := l.childCapacity(ctx)
 	batches := (len(l.Input.Elements) + l.batchSize() - 1) / l.batchSize()
 	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
 		l.runLeaf(ctx)

@@ -53,9 +53,9 @@ func (l *Loop) weighOutput(ctx workflow.Context, output protocol.CallsOutput) {
 	l.bytes += size
 }
 
-// childRoom returns how many children a leaf may have, and how many shards an inner workflow: fewer if each of them
+// childCapacity returns how many children a leaf may have, and how many shards an inner workflow: fewer if each of them
 // gets a large playbook or large values.
-func (l *Loop) childRoom(ctx workflow.Context) (leaf, shards int) {
+func (l *Loop) childCapacity(ctx workflow.Context) (leaf, shards int) {
 	size := gate.OutboxOf(ctx).TaskBytes(l.Input.Task)
 	if size < heavyTask {
 		return leafBatches, fanShards
@@ -67,7 +67,7 @@ func (l *Loop) childRoom(ctx workflow.Context) (leaf, shards int) {
 // shardSize returns the number of elements in each shard of n elements: whole batches, and few enough shards for
 // one history.
 func (l *Loop) shardSize(ctx workflow.Context, n int) int {
-	leaf, shards := l.childRoom(ctx)
+	leaf, shards := l.childCapacity(ctx)
 	batches := (n + l.batchSize() - 1) / l.batchSize()
 	perShard := max(leaf, (batches+shards-1)/shards)
 	return min(n, perShard*l.batchSize())
@@ -189,7 +189,7 @@ func (l *Loop) endShard(ctx workflow.Context, p *openShard) {
 
 // listenForShards records which shards linger, and what they use.
 func (l *Loop) listenForShards(ctx workflow.Context) {
-	gate.OnSignal(ctx, protocol.LingerSignal, func(ctx workflow.Context, next lingering) {
+	gate.HandleSignal(ctx, protocol.LingerSignal, func(ctx workflow.Context, next lingering) {
 		at := slices.IndexFunc(l.shards, func(p *openShard) bool {
 			return next.ID == p.id || next.ID == "" && p.reads == nil && l.indexAt(p.first) == next.First
 		})

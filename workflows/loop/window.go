@@ -55,7 +55,7 @@ type openBatch struct {
 // listenForSlots records which children release their slots, and grants slots to children that request one again.
 // The signals of a child may arrive out of order: a child that requests a slot has released its own before.
 func (l *Loop) listenForSlots(ctx workflow.Context) {
-	gate.OnSignal(ctx, protocol.SlotSignal, func(ctx workflow.Context, next protocol.SlotRequest) {
+	gate.HandleSignal(ctx, protocol.SlotSignal, func(ctx workflow.Context, next protocol.SlotRequest) {
 		at := slices.IndexFunc(l.batches, func(b *openBatch) bool { return b.index == next.Index })
 		if at < 0 {
 			return // it has ended meanwhile

@@ -231,7 +231,7 @@ func (n *notices) listenForNews(ctx workflow.Context) {
 	if !drive.HasNewsOfChildren(n.book) {
 		return
 	}
-	gate.OnSignal(ctx, protocol.NewsSignal, func(ctx workflow.Context, news call.News) {
+	gate.HandleSignal(ctx, protocol.NewsSignal, func(ctx workflow.Context, news call.News) {
 		switch step := n.book.Step(news.Step); {
 		case step == nil || news.Event != playbook.EventPaused && news.Event != playbook.EventExhausted:
 		case step.Loop == nil: // people may hold a call more than once

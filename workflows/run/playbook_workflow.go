@@ -211,7 +211,7 @@ func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input prot
 	}
 	r.Run.FullRefresh = input.FullRefresh
 	r.Data = interpreter.Data{
-		Workload: expression.Of(expression.MergeMaps(book.Workload, expression.OrEmpty(input.Workload.Data))),
+		Workload: expression.Of(expression.MergeMaps(book.Workload, expression.MapOrEmpty(input.Workload.Data))),
 		Vars:     expression.Of(map[string]any{}),
 		Steps:    expression.Of(map[string]any{}),
 	}

@@ -101,12 +101,12 @@ func (q *queues) waitsForItself(name queue.Name) *interpreter.ErrorObject {
 	if len(holders) < q.book.Concurrency.Limit {
 		return nil
 	}
-	return waitsForEver(fmt.Sprintf("the run waits for itself: %s, which started it, holds the concurrency key %q until this run has ended; "+
+	return foreverError(fmt.Sprintf("the run waits for itself: %s, which started it, holds the concurrency key %q until this run has ended; "+
 		"use another key in the playbook", strings.Join(holders, " and "), name.Key))
 }
 
-// waitsForEver returns the failure of a run that would never get its slot; it is final, so that it is not retried.
-func waitsForEver(message string) *interpreter.ErrorObject {
+// foreverError returns the failure of a run that would never get its slot; it is final, so that it is not retried.
+func foreverError(message string) *interpreter.ErrorObject {
 	return &interpreter.ErrorObject{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Message: message}
 }
 
@@ -150,7 +150,7 @@ func (q *queues) queueMember(ctx workflow.Context) queue.Member {
 // listenToQueues applies decisions of queues until the end of the run: even a run that has its slot may be
 // replaced.
 func (q *queues) listenToQueues(ctx workflow.Context) {
-	gate.OnSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
+	gate.HandleSignal(ctx, queue.DecisionSignal, func(ctx workflow.Context, answer queue.Decision) {
 		switch {
 		case answer.RunID != q.queueMember(ctx).RunID:
 		case answer.Visit != "":
@@ -180,7 +180,7 @@ func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 	case queue.Replaced: // the queue also cancels the run
 		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
 	case queue.Deadlocked:
-		q.failRun(waitsForEver(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
+		q.failRun(foreverError(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
 	case queue.Full:
 		q.failRun(&interpreter.ErrorObject{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable,

@@ -58,7 +58,7 @@ func (s *steering) serveUpdates(ctx workflow.Context) error {
 		check := func(command protocol.CommandInput) error {
 			return cmp.Or(s.checkRoom(update.name, command), update.check(command))
 		}
-		if err := control.OnUpdate(ctx, s.controls, &s.controls.Commands, update.name, check, update.do); err != nil {
+		if err := control.HandleUpdate(ctx, s.controls, &s.controls.Commands, update.name, check, update.do); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func SendAnswer(
 	for followed := range MostFollowed {
 		taken, err = sendOnce(ctx, c, workflowID, answer, patience)
 		if followed > 0 && errors.Is(err, ErrClosed) {
-			err = cmp.Or(notBegun(ctx, c, workflowID, answer), err)
+			err = cmp.Or(hasNotBegun(ctx, c, workflowID, answer), err)
 		}
 		next := interpreter.AnsweredAt(err)
 		if next == "" || next == workflowID {
@@ -53,9 +53,9 @@ func SendAnswer(
 	return interpreter.AnswerReceipt{}, workflowID, &interpreter.AnswerError{Type: interpreter.AnswerUnknown, Message: "no workflow of the run accepts this answer"}
 }
 
-// notBegun returns the error for an answer to an iteration whose workflow has not started yet; nil if it has.
-func notBegun(ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer) error {
-	if _, err := c.DescribeWorkflowExecution(ctx, workflowID, ""); !connect.NotFound(err) {
+// hasNotBegun returns the error for an answer to an iteration whose workflow has not started yet; nil if it has.
+func hasNotBegun(ctx context.Context, c client.Client, workflowID string, answer interpreter.Answer) error {
+	if _, err := c.DescribeWorkflowExecution(ctx, workflowID, ""); !connect.IsNotFound(err) {
 		return nil
 	}
 	name := answer.Step

@@ -42,7 +42,7 @@ func isFull(info *workflowpb.WorkflowExecutionInfo) bool {
 func DepositAnswer(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) error {
 	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
 	switch {
-	case connect.NotFound(err):
+	case connect.IsNotFound(err):
 		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
 	case err != nil:
 		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
@@ -71,7 +71,7 @@ func DepositAnswer(ctx context.Context, c client.Client, kept interpreter.Mailbo
 			return ErrFull
 		default:
 			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.MailboxSignal, kept)
-			if connect.NotFound(err) {
+			if connect.IsNotFound(err) {
 				continue // it has ended meanwhile, and the next one gets what did not fit
 			}
 		}
@@ -85,7 +85,7 @@ func DepositAnswer(ctx context.Context, c client.Client, kept interpreter.Mailbo
 // describeMailbox describes the latest mailbox with an ID; nil if there has been none.
 func describeMailbox(ctx context.Context, c client.Client, id string) (*workflowpb.WorkflowExecutionInfo, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return nil, nil
 	}
 	return described.GetWorkflowExecutionInfo(), err

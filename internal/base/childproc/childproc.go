@@ -26,7 +26,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{Cmd: cmd, Output: &Tail{}, Exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.Output, p.Output
 	cmd.WaitDelay = pipeDelay
-	if err := onKeeperThread(cmd.Start); err != nil {
+	if err := runOnParentThread(cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	go func() {
@@ -75,7 +75,7 @@ var keeper = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-func onKeeperThread(start func() error) error {
+func runOnParentThread(start func() error) error {
 	result := make(chan error)
 	keeper() <- func() { result <- start() }
 	return <-result

@@ -151,7 +151,7 @@ func addAttributes(
 	_, err := c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 		Namespace: namespace, SearchAttributes: adds,
 	})
-	if alreadyExists(err) { // somebody else was quicker
+	if isAlreadyThere(err) { // somebody else was quicker
 		return nil
 	}
 	return rightsError(namespace, err)

@@ -210,7 +210,7 @@ func dialError(ctx context.Context, options client.Options, err error, reached b
 	}
 	failed := &NoServerError{Address: options.HostPort, Err: err, reached: reached}
 	switch {
-	case NamespaceMissing(err):
+	case IsNamespaceMissing(err):
 		failed.said = fmt.Sprintf("the Temporal server at %s has no namespace %q: use another with --namespace, or create it there",
 			options.HostPort, options.Namespace)
 	case reached && IsUnreachable(err):

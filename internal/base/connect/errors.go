@@ -12,23 +12,23 @@ import (
 
 // Only this file inspects the server's error types. Each function accepts wrapped errors, and returns false for nil.
 
-// NotFound reports whether the server has no such workflow, activity or schedule, or whether the workflow or activity
+// IsNotFound reports whether the server has no such workflow, activity or schedule, or whether the workflow or activity
 // has ended.
-func NotFound(err error) bool { return isError[*serviceerror.NotFound](err) }
+func IsNotFound(err error) bool { return isError[*serviceerror.NotFound](err) }
 
-// InvalidArgument reports whether the server refused the content of a request, such as a search attribute that its
+// IsInvalidArgument reports whether the server refused the content of a request, such as a search attribute that its
 // namespace lacks.
-func InvalidArgument(err error) bool { return isError[*serviceerror.InvalidArgument](err) }
+func IsInvalidArgument(err error) bool { return isError[*serviceerror.InvalidArgument](err) }
 
-// UnknownID reports whether there is no run with the requested IDs: the server does not know them, or they are
+// IsUnknownID reports whether there is no run with the requested IDs: the server does not know them, or they are
 // malformed.
-func UnknownID(err error) bool { return NotFound(err) || InvalidArgument(err) }
+func IsUnknownID(err error) bool { return IsNotFound(err) || IsInvalidArgument(err) }
 
-// PreconditionFailed reports whether the state of what a request is about forbids it, such as a build without workers.
-func PreconditionFailed(err error) bool { return isError[*serviceerror.FailedPrecondition](err) }
+// IsPreconditionFailed reports whether the state of what a request is about forbids it, such as a build without workers.
+func IsPreconditionFailed(err error) bool { return isError[*serviceerror.FailedPrecondition](err) }
 
-// NamespaceMissing reports whether the server has no such namespace.
-func NamespaceMissing(err error) bool { return isError[*serviceerror.NamespaceNotFound](err) }
+// IsNamespaceMissing reports whether the server has no such namespace.
+func IsNamespaceMissing(err error) bool { return isError[*serviceerror.NamespaceNotFound](err) }
 
 // AlreadyStarted reports whether a workflow with the ID exists, so that none was started. runID, its run, may be "".
 func AlreadyStarted(err error) (runID string, started bool) {
@@ -51,7 +51,7 @@ const acceptedUpdateCompleted = "AcceptedUpdateCompletedWorkflow"
 // update.
 func UpdateEnded(err error) bool {
 	var failed *temporal.ApplicationError
-	return NotFound(err) || errors.As(err, &failed) && failed.Type() == acceptedUpdateCompleted
+	return IsNotFound(err) || errors.As(err, &failed) && failed.Type() == acceptedUpdateCompleted
 }
 
 // UpdateTimedOut reports whether no worker responded to an update in time. The update may still take effect.
@@ -83,9 +83,9 @@ func QueryUnanswered(err error) bool {
 		isError[*serviceerror.DeadlineExceeded](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// NotBegun reports whether a workflow could not be queried because no worker has run it yet: it ended before, or has
+// HasNotBegun reports whether a workflow could not be queried because no worker has run it yet: it ended before, or has
 // not started.
-func NotBegun(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
+func HasNotBegun(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
 // IsUnavailable reports whether nothing responds at the server's address, or the server reports that it is
 // unavailable.
@@ -116,8 +116,8 @@ func isDenied(err error) bool { return isError[*serviceerror.PermissionDenied](e
 // isUnimplemented reports whether the server does not implement a request.
 func isUnimplemented(err error) bool { return isError[*serviceerror.Unimplemented](err) }
 
-// alreadyExists reports whether the object to create exists already; for runs see AlreadyStarted.
-func alreadyExists(err error) bool { return isError[*serviceerror.AlreadyExists](err) }
+// isAlreadyThere reports whether the object to create exists already; for runs see AlreadyStarted.
+func isAlreadyThere(err error) bool { return isError[*serviceerror.AlreadyExists](err) }
 
 // isError reports whether an error is or wraps an error of type E.
 func isError[E error](err error) bool {
@@ -125,5 +125,5 @@ func isError[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// NoServer returns the error with which a client without a server fails requests about workflows.
-func NoServer() error { return serviceerror.NewNotFound("there is no server") }
+// UnreachableServer returns the error with which a client without a server fails requests about workflows.
+func UnreachableServer() error { return serviceerror.NewNotFound("there is no server") }

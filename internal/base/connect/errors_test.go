@@ -17,17 +17,17 @@ import (
 
 // questions are what may be asked of an error of the server, by name.
 var questions = map[string]func(error) bool{
-	"NotFound":         connect.NotFound,
-	"InvalidArgument":  connect.InvalidArgument,
-	"UnknownID":        connect.UnknownID,
-	"NamespaceMissing": connect.NamespaceMissing,
+	"NotFound":         connect.IsNotFound,
+	"InvalidArgument":  connect.IsInvalidArgument,
+	"UnknownID":        connect.IsUnknownID,
+	"NamespaceMissing": connect.IsNamespaceMissing,
 	"AlreadyStarted":   func(err error) bool { _, started := connect.AlreadyStarted(err); return started },
 	"CancelRequested":  connect.CancelRequested,
 	"UpdateEnded":      connect.UpdateEnded,
 	"UpdateTimedOut":   connect.UpdateTimedOut,
 	"QueryFailed":      func(err error) bool { _, failed := connect.QueryFailure(err); return failed },
 	"QueryUnanswered":  connect.QueryUnanswered,
-	"NotBegun":         connect.NotBegun,
+	"NotBegun":         connect.HasNotBegun,
 	"Unavailable":      connect.IsUnavailable,
 	"Unreachable":      connect.IsUnreachable,
 	"Waits":            connect.MustWait,

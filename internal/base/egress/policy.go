@@ -97,8 +97,8 @@ func (p *Policy) CheckNamed(address string) error {
 	return p.orLocal().checkBeforeDNS(to, OwnConnection)
 }
 
-// NamesBy returns the resolver to use; nil for the default one.
-func (p *Policy) NamesBy() *net.Resolver { return p.orLocal().Resolver }
+// DNSResolver returns the resolver to use; nil for the default one.
+func (p *Policy) DNSResolver() *net.Resolver { return p.orLocal().Resolver }
 
 func (p *Policy) orLocal() *Policy {
 	if p == nil {

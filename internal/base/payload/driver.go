@@ -109,7 +109,7 @@ func (d *driver) Store(
 	}
 	claims := make([]converter.StorageDriverClaim, len(payloads))
 	limiter := ctx.GetLimiter()
-	group, limited := errgroup.WithContext(orBackground(ctx.Context))
+	group, limited := errgroup.WithContext(contextOrBackground(ctx.Context))
 	for i, payload := range payloads {
 		group.Go(func() error {
 			return limiter.Permit(limited, payload, func() error {
@@ -149,7 +149,7 @@ func (d *driver) Retrieve(
 ) ([]*commonpb.Payload, error) {
 	payloads := make([]*commonpb.Payload, len(claims))
 	limiter := ctx.GetLimiter()
-	group, limited := errgroup.WithContext(orBackground(ctx.Context))
+	group, limited := errgroup.WithContext(contextOrBackground(ctx.Context))
 	for i, claim := range claims {
 		group.Go(func() error {
 			return limiter.Permit(limited, claim, func() error {
@@ -192,7 +192,7 @@ func (d *driver) retrievePayload(ctx context.Context, claim map[string]string) (
 	return payload, nil
 }
 
-func orBackground(ctx context.Context) context.Context {
+func contextOrBackground(ctx context.Context) context.Context {
 	if ctx == nil {
 		return context.Background()
 	}

@@ -39,7 +39,7 @@ func (r *Reader) Search(ctx context.Context, namespace string, since time.Time) 
 	for {
 		page, err := r.Client.ListWorkflow(ctx, request)
 		if err != nil {
-			if connect.InvalidArgument(err) {
+			if connect.IsInvalidArgument(err) {
 				return nil, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 			}
 			return nil, fmt.Errorf("search for runs with dead letters: %w", err)
@@ -93,7 +93,7 @@ func (s *searching) isKnown(runID string) bool {
 
 // ignoreGone returns nil for an error that says that a run no longer exists.
 func ignoreGone(err error) error {
-	if errors.Is(err, runs.ErrNotFound) || connect.NotFound(err) {
+	if errors.Is(err, runs.ErrNotFound) || connect.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -30,8 +30,8 @@ const (
 // layOut places the boxes and returns the size of the whole drawing. Boxes are given in reading order, the first step
 // first.
 func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
-	turnLines(boxes, lines)
-	layers := inLayers(boxes, lines)
+	reverseBackLines(boxes, lines)
+	layers := assignLayers(boxes, lines)
 	for range 8 {
 		sortLayers(layers, func(b *layoutBox) []*layoutBox { return b.up })
 		sortLayers(layers, func(b *layoutBox) []*layoutBox { return b.down })
@@ -39,8 +39,8 @@ func layOut(boxes []*layoutBox, lines []*layoutLine) (width, height float64) {
 	return placeBoxes(layers)
 }
 
-// turnLines reverses lines that lead back, so that there are no cycles.
-func turnLines(boxes []*layoutBox, lines []*layoutLine) {
+// reverseBackLines reverses lines that lead back, so that there are no cycles.
+func reverseBackLines(boxes []*layoutBox, lines []*layoutLine) {
 	const under, done = 1, 2
 	state := map[*layoutBox]int{}
 	leads := map[*layoutBox][]*layoutLine{}
@@ -68,8 +68,8 @@ func turnLines(boxes []*layoutBox, lines []*layoutLine) {
 	}
 }
 
-// inLayers puts every box in a layer below all boxes that lead to it, and adds the bends of lines.
-func inLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
+// assignLayers puts every box in a layer below all boxes that lead to it, and adds the bends of lines.
+func assignLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 	for range boxes { // the longest way has fewer lines than there are boxes
 		for _, line := range lines {
 			if top, bottom := line.upperAndLower(); top != bottom {

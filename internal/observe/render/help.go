@@ -96,8 +96,8 @@ func deadLettersOf(status *runs.Status) []string {
 	return []string{"to see what failed: " + command}
 }
 
-// afterEnd returns the commands that show more about a run that failed or left iterations undone.
-func afterEnd(status *runs.Status) []string {
+// commandsAfterEnd returns the commands that show more about a run that failed or left iterations undone.
+func commandsAfterEnd(status *runs.Status) []string {
 	help := deadLettersOf(status)
 	if len(help) == 0 && status.Status == interpreter.Failed {
 		help = append(help, fmt.Sprintf("to see what happened: %s events %s --failed", terminal.ProgramName(), terminal.ShellWord(status.WorkflowID)))
@@ -142,7 +142,7 @@ func queueOf(status *runs.Status) *runs.QueuePosition {
 func HelpCommands(status *runs.Status) []string {
 	switch queue := queueOf(status); {
 	case status.Ended():
-		return afterEnd(status)
+		return commandsAfterEnd(status)
 	case status.HeldBy == runs.HeldByNoWorker:
 		return startRunWorker(status)
 	case status.IsSilent():

@@ -39,7 +39,7 @@ func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 // statusCell is the status of a run: of one that continues by itself, by how much it is late, and its place where it waits for
 // its turn.
 func statusCell(run runs.Found, paper terminal.Paper) string {
-	late := lateBy(run)
+	late := latenessText(run)
 	switch {
 	case late != "" && run.HeldBy != runs.HeldByNoWorker && !run.NeedsPerson():
 		return paper.PaintWarning(late)
@@ -62,8 +62,8 @@ func stateText(run runs.Found, paper terminal.Paper) string {
 	return paper.Paint(styleOf(run.Status), string(run.Status))
 }
 
-// lateBy is by how much an open run is late, "" for one that is not or where that is not known.
-func lateBy(run runs.Found) string {
+// latenessText is by how much an open run is late, "" for one that is not or where that is not known.
+func latenessText(run runs.Found) string {
 	if run.LateSeconds == 0 || run.Ended() {
 		return ""
 	}

@@ -100,7 +100,7 @@ func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 			terminal.WriteWrapped(b, stepLabel(step)+": "+said, paper.Width)
 		}
 		switch {
-		case cause != nil && saysError(step, cause): // the status ends with it
+		case cause != nil && mentionsError(step, cause): // the status ends with it
 		case hasFailed(step):
 			writeFailure(b, stepLabel(step)+" failed", step.Item, paper)
 		case step.HeldBy == runs.HeldByPerson && step.Error != nil:
@@ -117,8 +117,8 @@ func writeWarnings(b *strings.Builder, head string, warnings []string, paper ter
 	}
 }
 
-// saysError reports whether a step's failure is the one that failed the run.
-func saysError(step runs.Step, failure *interpreter.ErrorObject) bool {
+// mentionsError reports whether a step's failure is the one that failed the run.
+func mentionsError(step runs.Step, failure *interpreter.ErrorObject) bool {
 	return hasFailed(step) && step.Error.Message == failure.Message
 }
 
@@ -132,7 +132,7 @@ func writeCause(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
 	if status.Error == nil {
 		return
 	}
-	i := slices.IndexFunc(status.Steps, func(step runs.Step) bool { return saysError(step, status.Error) })
+	i := slices.IndexFunc(status.Steps, func(step runs.Step) bool { return mentionsError(step, status.Error) })
 	if i < 0 {
 		writeFailure(b, "error", runs.Item{Error: status.Error}, paper)
 		return
@@ -158,7 +158,7 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 // writeEnds writes both ends of an error's body. isWhole says that the error has all lines that were kept, so that those
 // between are counted; that of an open step has fewer.
 func writeEnds(b *strings.Builder, failure *interpreter.ErrorObject, paper terminal.Paper, isWhole bool) {
-	for i, said := range bothEnds(failure, paper) {
+	for i, said := range bodyEnds(failure, paper) {
 		if i == 1 && !isWhole && strings.HasPrefix(said, "… ") {
 			said = "…"
 		}
@@ -169,16 +169,16 @@ func writeEnds(b *strings.Builder, failure *interpreter.ErrorObject, paper termi
 // LastLine is the last line of what a failure came with, on which a traceback or a long response names the cause; "" for
 // none, and where the message has it.
 func LastLine(failure *interpreter.ErrorObject) string {
-	ends := bothEnds(failure, terminal.Paper{Width: terminal.Unbounded})
+	ends := bodyEnds(failure, terminal.Paper{Width: terminal.Unbounded})
 	if len(ends) == 0 || strings.Contains(failure.Message, strings.TrimSpace(ends[len(ends)-1])) {
 		return ""
 	}
 	return strings.TrimSpace(ends[len(ends)-1])
 }
 
-// bothEnds returns the first and last lines of an error's body, and how many lines are in between. For a child run it
+// bodyEnds returns the first and last lines of an error's body, and how many lines are in between. For a child run it
 // returns nil: the message suffices.
-func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
+func bodyEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	if failure.Kind == interpreter.KindPlaybook || failure.Body.Data == nil {
 		return nil
 	}
@@ -190,12 +190,12 @@ func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	if len(lines) == 0 {
 		return nil
 	}
-	shown := []string{endsOf(lines[0], paper)}
+	shown := []string{shortenLine(lines[0], paper)}
 	if between := len(lines) - 2; between > 0 {
 		shown = append(shown, "… "+terminal.Count(between, "line"))
 	}
 	if len(lines) > 1 {
-		shown = append(shown, endsOf(lines[len(lines)-1], paper))
+		shown = append(shown, shortenLine(lines[len(lines)-1], paper))
 	}
 	return shown
 }
@@ -203,8 +203,8 @@ func bothEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 // shownOfLine bounds a shown line of a body, in columns.
 const shownOfLine = 300
 
-// endsOf returns a line; on a terminal, the middle of a long line is left out.
-func endsOf(line string, paper terminal.Paper) string {
+// shortenLine returns a line; on a terminal, the middle of a long line is left out.
+func shortenLine(line string, paper terminal.Paper) string {
 	if paper.Width >= terminal.Unbounded {
 		return line
 	}
@@ -213,7 +213,7 @@ func endsOf(line string, paper terminal.Paper) string {
 
 // lateText describes how long a late run has been open, and how long it was expected to take.
 func lateText(status *runs.Status) string {
-	if late := lateBy(status.Found); late != "" {
+	if late := latenessText(status.Found); late != "" {
 		return late + ": expected within " + terminal.Duration(status.Expect)
 	}
 	return "late: running for " + terminal.Duration(status.At.Sub(status.StartedAt))

@@ -112,7 +112,7 @@ func (r *Reader) openIterations(
 	}
 	answers = make([]protocol.Iterations, min(len(open), mostQueried))
 	left += len(open) - len(answers)
-	severalAtOnce(len(answers), func(i int) {
+	runConcurrently(len(answers), func(i int) {
 		_ = r.queryWorkflow(ctx, open[i], "", protocol.IterationsQuery, &answers[i]) // one that gives none awaits nothing yet
 	})
 	return open, answers, left

@@ -153,7 +153,7 @@ func (r *Reader) AwaitingInChildren(ctx context.Context, workflowID, step string
 		found := make([][]AwaitedAttempt, most)
 		var next []string
 		var mu sync.Mutex
-		severalAtOnce(most, func(i int) {
+		runConcurrently(most, func(i int) {
 			progress, err := r.Progress(ctx, below[i], "")
 			if err != nil {
 				return // it is about to begin or to end

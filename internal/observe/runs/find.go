@@ -203,7 +203,7 @@ func (r *Reader) FindChild(ctx context.Context, event Event) (Found, error) {
 // describeRun reads one run.
 func (r *Reader) describeRun(ctx context.Context, id, runID string) (Found, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, runID)
-	if connect.UnknownID(err) {
+	if connect.IsUnknownID(err) {
 		return Found{}, &UnknownError{ID: id, RunID: runID}
 	}
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *Reader) readBegin(ctx context.Context, run *Found) error {
 		return nil
 	}
 	described, err := r.Client.DescribeWorkflowExecution(ctx, run.WorkflowID, run.RunID)
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return nil // so it started earlier than is known
 	}
 	if err != nil {

@@ -187,7 +187,7 @@ func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) e
 	for runID := of.runID; ; {
 		events := r.Client.GetWorkflowHistory(ctx, of.workflowID, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 		end, err := events.Next()
-		if connect.NotFound(err) {
+		if connect.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -204,7 +204,7 @@ func (r *Reader) readOutlived(ctx context.Context, parent *history, of *child) e
 // belong to another run by now.
 func (r *Reader) childRun(ctx context.Context, parent *history, of *child) (string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, of.workflowID, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {

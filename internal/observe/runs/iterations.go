@@ -25,8 +25,8 @@ const (
 	queriesAtOnce = 8
 )
 
-// severalAtOnce calls do for each i below n, a few at a time.
-func severalAtOnce(n int, do func(i int)) {
+// runConcurrently calls do for each i below n, a few at a time.
+func runConcurrently(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(queriesAtOnce)
 	for i := range n {
@@ -104,7 +104,7 @@ func (r *Reader) queryLoop(ctx context.Context, run *Status, step *Step, answere
 // queryOpen queries the open children of a loop, which know more about their iterations than the loop.
 func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answered map[int]Iteration) {
 	answers := make([]protocol.Iterations, min(len(step.open), mostQueried))
-	severalAtOnce(len(answers), func(i int) {
+	runConcurrently(len(answers), func(i int) {
 		if r.queryWorkflow(ctx, step.open[i], "", protocol.IterationsQuery, &answers[i]) != nil {
 			answers[i] = silentAnswer(step.open[i])
 		}
@@ -165,7 +165,7 @@ func (s *Step) addAnswered(answered map[int]Iteration) {
 // describeChildren describes the child runs that the iterations of a step started.
 func (r *Reader) describeChildren(ctx context.Context, run *Status, step *Step) {
 	var looked atomic.Int64
-	severalAtOnce(len(step.Iterations), func(i int) {
+	runConcurrently(len(step.Iterations), func(i int) {
 		if of := &step.Iterations[i]; of.Child != "" && of.Status == interpreter.Running {
 			of.ChildRuns, _ = r.describeChild(ctx, of.Child, func() bool { return looked.Add(1) <= mostChildRuns })
 		}

@@ -81,7 +81,7 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 		}
 	}
 	unpolled := make([]bool, len(groups))
-	severalAtOnce(len(groups), func(i int) {
+	runConcurrently(len(groups), func(i int) {
 		workers, err := r.WorkersOf(ctx, groups[i])
 		unpolled[i] = err == nil && !workers.HavePolled(now)
 	})
@@ -217,7 +217,7 @@ func (r *Reader) Running(ctx context.Context, filter string) ([]Found, error) {
 	}
 	for {
 		page, err := r.listRuns(ctx, OwnRuns+" AND "+isOpen+" AND ("+filter+")", listPage, token)
-		if connect.InvalidArgument(err) {
+		if connect.IsInvalidArgument(err) {
 			return nil, &QueryError{Query: filter, Err: errors.Unwrap(err)}
 		}
 		if err != nil {

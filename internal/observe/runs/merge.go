@@ -173,7 +173,7 @@ func (m *merger) enterHistory(ctx context.Context, from link) error {
 		of.projector, of.err = m.load(ctx, from.source, m.filter)
 	}
 	m.coming = slices.DeleteFunc(m.coming, func(other link) bool { return other.runID == from.runID })
-	if connect.NotFound(of.err) {
+	if connect.IsNotFound(of.err) {
 		m.info.Notes = append(m.info.Notes, fmt.Sprintf("the server no longer has the history of %s", from.workflowID))
 		return nil
 	}

@@ -42,7 +42,7 @@ func CountEnded(ctx context.Context, r *Reader, since time.Time) (EndedCounts, e
 // filter uses a search attribute that the namespace does not have.
 func CountRuns(ctx context.Context, r *Reader, filter Filter) (int, error) {
 	counted, err := countRuns(ctx, r, filter.pageQuery())
-	if connect.InvalidArgument(err) {
+	if connect.IsInvalidArgument(err) {
 		return 0, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
 	return int(counted.GetCount()), err

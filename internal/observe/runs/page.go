@@ -49,7 +49,7 @@ func (f Filter) pageQuery() string {
 // namespace lacks.
 func (r *Reader) listPage(ctx context.Context, query string, size int, token []byte) (page Page, err error) {
 	listed, err := r.listRuns(ctx, query, size, token)
-	if connect.InvalidArgument(err) {
+	if connect.IsInvalidArgument(err) {
 		return page, fmt.Errorf("%w: %w", ErrNoAttributes, err)
 	}
 	page.Runs = lists.Map(listed.GetExecutions(), foundOf)

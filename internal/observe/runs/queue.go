@@ -75,7 +75,7 @@ func (r *Reader) queryQueue(ctx context.Context, id string, members []queue.Memb
 // QueueStatus returns the status of a concurrency key; zero if no run has requested a slot.
 func (r *Reader) QueueStatus(ctx context.Context, name queue.Name) (queue.Status, error) {
 	status, err := r.queryQueue(ctx, name.WorkflowID(), nil)
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return queue.Status{}, nil
 	}
 	return status, err
@@ -129,7 +129,7 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 	if err != nil || of == taskQueue || of == keeper || !spend() {
 		return // a worker of these has responded
 	}
-	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.NotFound(err) && !connect.IsUnavailable(err) {
+	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.IsNotFound(err) && !connect.IsUnavailable(err) {
 		found.NoWorker = &MissingWorker{WorkflowID: holder, TaskQueue: of}
 	}
 }
@@ -152,7 +152,7 @@ func (r *Reader) SetPositions(ctx context.Context, list []Found) {
 		}
 		waiting[run.Queue.WorkflowID] = append(waiting[run.Queue.WorkflowID], run)
 	}
-	severalAtOnce(min(len(queues), mostQueues), func(i int) {
+	runConcurrently(min(len(queues), mostQueues), func(i int) {
 		waiting := waiting[queues[i]]
 		members := lists.Map(waiting, func(run *Found) queue.Member { return queue.Member{WorkflowID: run.WorkflowID, RunID: run.RunID} })
 		status, err := r.queryQueue(ctx, queues[i], members)

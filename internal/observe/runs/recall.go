@@ -92,7 +92,7 @@ func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int,
 			return false
 		}
 		_, err := r.Client.DescribeWorkflowExecution(ctx, attemptID(run, suffix, attempt), "")
-		if err != nil && !connect.NotFound(err) {
+		if err != nil && !connect.IsNotFound(err) {
 			failure = fmt.Errorf("look for what %s has started: %w", run, err)
 		}
 		return err == nil
@@ -107,7 +107,7 @@ func (r *earlierRuns) lastAttempt(ctx context.Context, run, suffix string) (int,
 // recallOne queries the run with an ID and a key. It returns false if the run does not exist.
 func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *interpreter.EarlierAnswers) (bool, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -183,11 +183,11 @@ func (r *earlierRuns) queryEnded(ctx context.Context, id, runID string, into any
 	switch {
 	case err == nil:
 		return "", answer.Get(into)
-	case connect.NotFound(err):
+	case connect.IsNotFound(err):
 		return "", nil
 	case isQueryFailed && silenceOf(failure).HeldBy != HeldByStore: // which comes back
 		return failure.GetMessage(), nil
-	case connect.NotBegun(err):
+	case connect.HasNotBegun(err):
 		return "", errNotBegun
 	}
 	return "", fmt.Errorf("query what %s has done: %w", id, err)
@@ -256,7 +256,7 @@ func (r *earlierRuns) awaitEnd(ctx context.Context, info *workflowpb.WorkflowExe
 	ctx, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()
 	events := r.Client.GetWorkflowHistory(ctx, id, runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	if _, err := events.Next(); err != nil && !connect.NotFound(err) {
+	if _, err := events.Next(); err != nil && !connect.IsNotFound(err) {
 		return fmt.Errorf("%s has not ended: %w", id, err)
 	}
 	return nil
@@ -358,7 +358,7 @@ func (l *Loop) stoppedIterations(known map[int]bool) (begun []interpreter.BegunI
 // request.
 func (r *earlierRuns) endedLoop(ctx context.Context, id, key string) (*Loop, func(interpreter.IterationResult) string, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, id, "")
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {

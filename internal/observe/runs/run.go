@@ -75,7 +75,7 @@ func (l *Loop) Succeeded(index int) bool { return l.Whole || l.succeeded[index] 
 // ErrNotFound if there is none.
 func (r *Reader) Run(ctx context.Context, workflowID, runID string) (*Run, error) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
-	if connect.UnknownID(err) {
+	if connect.IsUnknownID(err) {
 		return nil, fmt.Errorf("%w: %s", ErrNotFound, strings.TrimSpace(workflowID+" "+runID))
 	}
 	if err != nil {

@@ -166,7 +166,7 @@ func (s Schedules) listIDs(ctx context.Context) ([]string, error) {
 // readSchedule reads one schedule.
 func (s Schedules) readSchedule(ctx context.Context, id string) (*Schedule, error) {
 	described, err := s.runs.Client.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
-	if connect.NotFound(err) {
+	if connect.IsNotFound(err) {
 		return nil, &NoScheduleError{ID: id}
 	}
 	if err != nil {

@@ -245,7 +245,7 @@ func (q *inquiry) addStep(ctx context.Context, record protocol.StepRecord) {
 // queryLoop queries a running loop, its shards and, with the rest of the budget, its children.
 func (q *inquiry) queryLoop(ctx context.Context, step *Step) {
 	progress, unread, err := q.loopProgress(ctx, step.Loop.WorkflowID, q.spendCall)
-	if err != nil && !connect.NotFound(err) { // else it has not begun
+	if err != nil && !connect.IsNotFound(err) { // else it has not begun
 		unread = notAnswered
 	}
 	step.silent = unread != ""

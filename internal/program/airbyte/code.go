@@ -144,7 +144,7 @@ func negate(c code) code {
 	return code{text: "not " + c.operandText(precAtom), prec: precCompare, of: &c, calm: c.calm}
 }
 
-func bothCode(a, b code) code {
+func andCode(a, b code) code {
 	switch {
 	case a.known && expression.Truthy(a.value), a.text == b.text:
 		return b
@@ -187,7 +187,7 @@ func asDay(c code) code {
 	return c
 }
 
-func eitherCode(a, b code) code {
+func orCode(a, b code) code {
 	a, b = asDay(a), asDay(b)
 	switch {
 	case a.known && !expression.Truthy(a.value), a.text == b.text:
@@ -197,7 +197,7 @@ func eitherCode(a, b code) code {
 	case b.known && b.value == false:
 		return a
 	case a.of != nil && b.of != nil: // a negation of both is easier to read, and to negate again
-		return negate(bothCode(*a.of, *b.of))
+		return negate(andCode(*a.of, *b.of))
 	}
 	return code{text: a.operandText(precOr) + " or " + b.operandText(precOr), prec: precOr, falsy: a.falsy && b.falsy, calm: a.calm && b.calm}
 }

@@ -109,7 +109,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 	if client, _ := cursor["is_client_side_incremental"].(bool); client && i.kept {
 		condition := i.newerThanSlice(pathCode("row"))
 		if s.where != nil {
-			condition = bothCode(*s.where, condition)
+			condition = andCode(*s.where, condition)
 		}
 		s.where = &condition
 	}

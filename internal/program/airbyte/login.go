@@ -93,8 +93,8 @@ func (l *login) addHeader(name, form string) {
 	l.headers[name] = form
 }
 
-// outOfURL returns a requester without the secrets in the query of its address. The connection sends them instead.
-func (l *login) outOfURL(c *converter, s *step, requester component) component {
+// moveOutOfURL returns a requester without the secrets in the query of its address. The connection sends them instead.
+func (l *login) moveOutOfURL(c *converter, s *step, requester component) component {
 	out := maps.Clone(requester)
 	for _, key := range []string{"url_base", "path", "url"} {
 		text := requester.text(key)
@@ -200,13 +200,13 @@ func (l *login) readAuthenticator(c *converter, s *step, of component) {
 			s.addGap(atRequest, kind, "a key in the %s: no connection sends it there", option.text("inject_into"))
 		}
 	case "OAuthAuthenticator":
-		l.byOAuth(c, s, of)
+		l.useOAuth(c, s, of)
 	case "SessionTokenAuthenticator":
-		l.bySession(c, s, of)
+		l.useSession(c, s, of)
 	case "LegacySessionTokenAuthenticator":
-		l.legacySession(c, s, of)
+		l.useLegacySession(c, s, of)
 	case "JwtAuthenticator":
-		l.byJWT(c, s, of)
+		l.useJWT(c, s, of)
 	case "Custom":
 		s.addGap(atRequest, customName(of, "CustomAuthenticator"), "set a connection that the API accepts")
 		l.bearer = "TOKEN"
@@ -216,7 +216,7 @@ func (l *login) readAuthenticator(c *converter, s *step, of component) {
 	}
 }
 
-func (l *login) byOAuth(c *converter, s *step, of component) {
+func (l *login) useOAuth(c *converter, s *step, of component) {
 	grant := of.text("grant_type")
 	if value, isText := c.translateAt(s, atRequest, of, "grant_type", nil).(string); isText {
 		grant = value

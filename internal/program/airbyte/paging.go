@@ -152,7 +152,7 @@ func (c *converter) cursorToken(s *step, t *token, strategy component, into *tra
 		if err != nil {
 			return err
 		}
-		t.when = bothCode(negate(condition), t.when)
+		t.when = andCode(negate(condition), t.when)
 	}
 	return nil
 }
@@ -231,10 +231,10 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 	}
 	p := &paging{when: t.when, changes: newInjection(), token: t.value, size: t.size}
 	if s.incremental != nil && s.incremental.feed {
-		p.when = bothCode(p.when, s.incremental.newerThanSlice(callCode("last", s.rowsCode())))
+		p.when = andCode(p.when, s.incremental.newerThanSlice(callCode("last", s.rowsCode())))
 	}
 	if !p.when.falsy {
-		p.when = bothCode(code{text: "error is not defined", prec: precCompare, falsy: true, calm: true}, p.when)
+		p.when = andCode(code{text: "error is not defined", prec: precCompare, falsy: true, calm: true}, p.when)
 	}
 	value := node.Verbatim("{{ " + t.value.text + " }}")
 	option := paginator.childAt("page_token_option")

@@ -22,7 +22,7 @@ func (c *converter) convertRequest(s *step, retriever, requester component) {
 	}
 	token, paginator := c.tokenOf(s, retriever)
 	login := c.loginOf(s, requester)
-	requester = login.outOfURL(c, s, requester)
+	requester = login.moveOutOfURL(c, s, requester)
 	s.url = c.requestURL(s, requester, nothing)
 	c.convertInputs(s, requester, login)
 	c.sliceOptions(s)
@@ -144,7 +144,7 @@ func (c *converter) requestMap(s *step, of component, key string, roots scope) m
 		translated, err := scope.translateValue(literalOfTemplates(fields[name], key))
 		named, nameErr := scope.translateValue(name)
 		if err != nil || nameErr != nil {
-			s.addGap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), cmpErr(err, nameErr))
+			s.addGap(atRequest, key, "%s: %s: %v", name, oneLine(fmt.Sprint(fields[name])), firstError(err, nameErr))
 			continue
 		}
 		if text, isText := translated.(string); isText && key == "request_parameters" {
@@ -198,7 +198,7 @@ func isList(of any) bool {
 	return is
 }
 
-func cmpErr(a, b error) error {
+func firstError(a, b error) error {
 	if a != nil {
 		return a
 	}

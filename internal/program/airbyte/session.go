@@ -66,8 +66,8 @@ func (l *login) useRefreshToken(c *converter, s *step, of component) {
 	}
 }
 
-// bySession converts a login whose response has a token for later requests.
-func (l *login) bySession(c *converter, s *step, of component) {
+// useSession converts a login whose response has a token for later requests.
+func (l *login) useSession(c *converter, s *step, of component) {
 	requester := of.childAt("login_requester")
 	base, path := requester.text("url_base"), requester.text("path")
 	request := map[string]any{"url": c.formedValue(s, requester, strings.TrimRight(base, "/")+"/"+strings.TrimLeft(path, "/"))}
@@ -101,8 +101,8 @@ func (l *login) bySession(c *converter, s *step, of component) {
 	}
 }
 
-// legacySession converts the older form of a login, with user and password.
-func (l *login) legacySession(c *converter, s *step, of component) {
+// useLegacySession converts the older form of a login, with user and password.
+func (l *login) useLegacySession(c *converter, s *step, of component) {
 	base := s.of.childAt("retriever").childAt("requester").text("url_base")
 	body := map[string]any{"username": c.formedValue(s, of, of.text("username")), "password": c.formedValue(s, of, of.text("password"))}
 	l.session = map[string]any{
@@ -112,8 +112,8 @@ func (l *login) legacySession(c *converter, s *step, of component) {
 	}
 }
 
-// byJWT converts a service account that signs its tokens.
-func (l *login) byJWT(c *converter, s *step, of component) {
+// useJWT converts a service account that signs its tokens.
+func (l *login) useJWT(c *converter, s *step, of component) {
 	l.jwt = map[string]any{}
 	payload, headers := of.childAt("jwt_payload"), of.childAt("jwt_headers")
 	for name, text := range map[string]string{

@@ -341,9 +341,9 @@ func (s scope) binaryCode(n *jinja.Binary) (code, error) {
 	}
 	switch n.Operator {
 	case "or":
-		return eitherCode(left, right), nil
+		return orCode(left, right), nil
 	case "and":
-		return bothCode(left, right), nil
+		return andCode(left, right), nil
 	case "not in":
 		return negate(compareCode("in", left, right)), nil
 	case "==", "!=", "<", ">", "<=", ">=", "in":

@@ -79,7 +79,7 @@ func readLedger(ctx context.Context, c client.Client, name string) (*partition.L
 	var packed []byte
 	answer, err := c.QueryWorkflow(ctx, partition.WorkflowID(name), "", partition.SnapshotQuery)
 	switch {
-	case connect.NotFound(err):
+	case connect.IsNotFound(err):
 	case err != nil:
 		return nil, fmt.Errorf("ask what is done of the partitions of %s: %w", name, err)
 	default:
@@ -125,7 +125,7 @@ func openRun(ctx context.Context, c client.Client, id string) (first string, err
 	found, err := c.DescribeWorkflowExecution(ctx, id, "")
 	info := found.GetWorkflowExecutionInfo()
 	switch {
-	case connect.NotFound(err), err == nil && info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
+	case connect.IsNotFound(err), err == nil && info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return "", nil
 	case err != nil:
 		return "", err
@@ -209,7 +209,7 @@ func (m *Matrix) LimitRange(from, to int) {
 func FileName(file string) string { return file + "#backfill" }
 
 // CalledName returns the name by which the backfill playbook calls the file.
-func CalledName(file string) string { return playbook.FileAt(FileName(file), pathOf(file)) }
+func CalledName(file string) string { return playbook.PathFrom(FileName(file), pathOf(file)) }
 
 func pathOf(file string) string {
 	_, name, found := strings.Cut(file, ":")

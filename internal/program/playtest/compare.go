@@ -89,7 +89,7 @@ func coversRequest(wanted, got map[string]any) bool {
 		if name == "headers" {
 			value = lowerHeaders(value)
 		}
-		if asText && !matchValues(value, expression.OrEmpty(has), false, sameText) || !asText && (!known && value != nil || !coversValue(value, has)) {
+		if asText && !matchValues(value, expression.MapOrEmpty(has), false, sameText) || !asText && (!known && value != nil || !coversValue(value, has)) {
 			if name == "url" && withQuery(got) == expression.Text(value) {
 				continue
 			}
@@ -221,12 +221,12 @@ func (c *comparison) compareError() {
 	}
 	got := failure.Value()
 	if !coversValue(wanted, got) {
-		c.failf("error", "error", c.whyFailed(), "%s", showDifference(wanted, chosenOf(wanted, got)))
+		c.failf("error", "error", c.whyFailed(), "%s", showDifference(wanted, expectedPart(wanted, got)))
 	}
 }
 
-// chosenOf returns only the expected members of a value, so that a difference does not show others.
-func chosenOf(wanted, got any) any {
+// expectedPart returns only the expected members of a value, so that a difference does not show others.
+func expectedPart(wanted, got any) any {
 	object, isMap := wanted.(map[string]any)
 	has, gotMap := got.(map[string]any)
 	if !isMap || !gotMap {
@@ -235,7 +235,7 @@ func chosenOf(wanted, got any) any {
 	chosen := map[string]any{}
 	for name, value := range object {
 		if inner, known := has[name]; known {
-			chosen[name] = chosenOf(value, inner)
+			chosen[name] = expectedPart(value, inner)
 		}
 	}
 	return chosen
@@ -267,7 +267,7 @@ func (c *comparison) compareRequests() {
 
 // differenceOfRequests shows the difference between requests, limited to the expected members.
 func differenceOfRequests(wanted, got map[string]any) string {
-	shown, _ := chosenOf(loweredHeaders(wanted), got).(map[string]any)
+	shown, _ := expectedPart(loweredHeaders(wanted), got).(map[string]any)
 	if url, isText := wanted["url"].(string); isText && strings.Contains(url, "?") {
 		shown["url"] = withQuery(got)
 	}
@@ -416,7 +416,7 @@ func (c *comparison) compareSinks() {
 		for i := range got {
 			shown[i] = got[i]
 			if i < len(list.Items) {
-				shown[i] = chosenOf(list.Items[i], got[i])
+				shown[i] = expectedPart(list.Items[i], got[i])
 			}
 		}
 		c.failures = append(c.failures, Failure{Pos: list.Pos, What: "sinks." + list.Written, Message: showDifference(list.Items, shown)})

@@ -203,7 +203,7 @@ func (c *comparison) compareEvents() {
 		}
 		message := fmt.Sprintf("expected %s, got %s:\n%s", wantedEvent(one), briefEvent(got[i]), listEvents(got))
 		if one.Name == got[i].Event {
-			message = showDifference(any(one.Fields), chosenOf(any(one.Fields), any(fields)))
+			message = showDifference(any(one.Fields), expectedPart(any(one.Fields), any(fields)))
 		}
 		c.failures = append(c.failures, Failure{Pos: one.Pos, What: what, Message: message})
 		return

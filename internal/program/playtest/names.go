@@ -132,10 +132,10 @@ func stepOf(place string) string {
 
 // sharesAnswers reports whether concurrent iterations share a list of answers, so that their order is not determined.
 func sharesAnswers(step *playbook.Step, answers *playbook.TestAnswers) bool {
-	return inParallel(step) && answers.Index == nil && answers.Element == nil && sharedAnswers(answers) > 1
+	return runsInParallel(step) && answers.Index == nil && answers.Element == nil && sharedAnswers(answers) > 1
 }
 
-func inParallel(step *playbook.Step) bool {
+func runsInParallel(step *playbook.Step) bool {
 	return step != nil && step.Loop != nil && step.Loop.Mode == playbook.Parallel
 }
 
@@ -155,7 +155,7 @@ func sharedAnswers(answers *playbook.TestAnswers) int {
 func (n *names) outerLoop(name playbook.CallName) string {
 	parts := strings.Split(name.Place, "/")
 	for i, chosen := range name.Outer {
-		if step := strings.Join(parts[:i+1], "/"); chosen.SelectsAll() && inParallel(n.steps[step]) {
+		if step := strings.Join(parts[:i+1], "/"); chosen.SelectsAll() && runsInParallel(n.steps[step]) {
 			return step
 		}
 	}

@@ -37,17 +37,17 @@ type limiter struct {
 
 // DescribeWorkflow knows no run: in a test, people's commands are not read from a memo.
 func (*server) DescribeWorkflow(context.Context, string, string) (*client.WorkflowExecutionDescription, error) {
-	return nil, connect.NoServer()
+	return nil, connect.UnreachableServer()
 }
 
 // DescribeWorkflowExecution knows no run.
 func (*server) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	return nil, connect.NoServer()
+	return nil, connect.UnreachableServer()
 }
 
 // QueryWorkflow knows no run.
 func (*server) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
-	return nil, connect.NoServer()
+	return nil, connect.UnreachableServer()
 }
 
 // ListWorkflow finds nothing.

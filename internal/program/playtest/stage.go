@@ -183,7 +183,7 @@ func (s *stage) runPlaybook() (o outcome) {
 		s.env.RegisterDelayedCallback(func() { s.performAct(act) }, max(act.After, 1))
 	}
 	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
-		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(orEmpty(s.test.Workload)),
+		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(mapOrEmpty(s.test.Workload)),
 		Strict: s.test.Strict, Partition: s.test.Partition, Files: s.suite.files,
 	})
 	s.attempts.Lock()
@@ -198,7 +198,7 @@ func (s *stage) runPlaybook() (o outcome) {
 	return o
 }
 
-func orEmpty(m map[string]any) map[string]any {
+func mapOrEmpty(m map[string]any) map[string]any {
 	if m == nil {
 		return map[string]any{}
 	}

@@ -119,7 +119,7 @@ func (r *Report) rewriteExpect(expect *yaml.Node) {
 		if text, isText := e.Error.(string); isText && !strings.Contains(result.Error.Message, text) {
 			set("error", result.Error.Message)
 		} else if !isText && !coversValue(e.Error, result.Error.Value()) {
-			set("error", chosenOf(e.Error, result.Error.Value()))
+			set("error", expectedPart(e.Error, result.Error.Value()))
 		}
 	}
 	if e.Words.Has("within") && r.outcome.took > e.Within {
@@ -150,7 +150,7 @@ func (r *Report) rewriteLists(expect *yaml.Node) {
 			item := map[string]any{}
 			if i < len(list.Items) {
 				wanted, _ := list.Items[i].(map[string]any)
-				item, _ = chosenOf(loweredHeaders(wanted), request.what).(map[string]any)
+				item, _ = expectedPart(loweredHeaders(wanted), request.what).(map[string]any)
 				asWritten(item)
 				if coversRequest(wanted, request.what) {
 					item = wanted
@@ -171,7 +171,7 @@ func (r *Report) rewriteLists(expect *yaml.Node) {
 		items := r.stage.rowsOf(list.CallName)
 		for i := range items {
 			if i < len(list.Items) {
-				items[i] = chosenOf(list.Items[i], items[i])
+				items[i] = expectedPart(list.Items[i], items[i])
 			}
 		}
 		replaceList(keys["sinks"], list, items)

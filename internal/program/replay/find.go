@@ -48,26 +48,26 @@ func workflowTypes() []string {
 	return all.names
 }
 
-// ofTypes returns the list filter for workflows of this program.
-func ofTypes() string {
+// typeCondition returns the list filter for workflows of this program.
+func typeCondition() string {
 	return "WorkflowType IN (" + strings.Join(lists.Map(workflowTypes(), visibility.Quote), ", ") + ")"
 }
 
 // FindOpen finds all open workflows of this program.
 func FindOpen(ctx context.Context, c client.Client) ([]Execution, error) {
-	found, _, err := listExecutions(ctx, c, ofTypes()+" AND ExecutionStatus = 'Running'", 0)
+	found, _, err := listExecutions(ctx, c, typeCondition()+" AND ExecutionStatus = 'Running'", 0)
 	return found, err
 }
 
 // FindMatching finds the workflows of this program that a list filter selects.
 func FindMatching(ctx context.Context, c client.Client, filter string) ([]Execution, error) {
-	found, _, err := listExecutions(ctx, c, ofTypes()+" AND ("+filter+")", 0)
+	found, _, err := listExecutions(ctx, c, typeCondition()+" AND ("+filter+")", 0)
 	return found, err
 }
 
-// OfRun finds a run, the earlier workflow runs of its chain, and all workflows that belong to it.
-func OfRun(ctx context.Context, c client.Client, workflowID string) ([]Execution, error) {
-	found, _, err := listExecutions(ctx, c, ofTypes()+" AND RootWorkflowId = "+visibility.Quote(workflowID), 0)
+// FindOfRun finds a run, the earlier workflow runs of its chain, and all workflows that belong to it.
+func FindOfRun(ctx context.Context, c client.Client, workflowID string) ([]Execution, error) {
+	found, _, err := listExecutions(ctx, c, typeCondition()+" AND RootWorkflowId = "+visibility.Quote(workflowID), 0)
 	return found, err
 }
 
@@ -132,9 +132,9 @@ func executionOf(info *workflowpb.WorkflowExecutionInfo) Execution {
 	return one
 }
 
-// InFolder finds the histories in a folder: files that end in .json, as the web UI and `temporal workflow show` write
+// FindInFolder finds the histories in a folder: files that end in .json, as the web UI and `temporal workflow show` write
 // them.
-func InFolder(folder string) ([]Execution, error) {
+func FindInFolder(folder string) ([]Execution, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of histories: %w", err)

@@ -46,7 +46,7 @@ func TestReplay(t *testing.T) {
 	_ = testenv.WaitOutcome(t, run, nil) // it fails: nobody is there
 	var found []replay.Execution
 	require.Eventually(t, func() bool {
-		found, err = replay.OfRun(t.Context(), env.Client(), queue)
+		found, err = replay.FindOfRun(t.Context(), env.Client(), queue)
 		return err == nil && len(found) == 4
 	}, testenv.Within(20*time.Second), 100*time.Millisecond, "the run, its loop and two children")
 
@@ -71,7 +71,7 @@ func TestReplay(t *testing.T) {
 	}
 
 	history := testenv.Histories(t, env.Client(), queue, run.GetRunID())[0].History
-	inFolder, err := replay.InFolder(endedAtEachEvent(t, history))
+	inFolder, err := replay.FindInFolder(endedAtEachEvent(t, history))
 	require.NoError(t, err)
 	report, err = (&replay.Replayer{}).ReplayAll(t.Context(), inFolder)
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestReplay(t *testing.T) {
 	folder := t.TempDir()
 	writeHistory(t, filepath.Join(folder, "changed.json"), history)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "none.json"), []byte("no"), 0o600))
-	inFolder, err = replay.InFolder(folder)
+	inFolder, err = replay.FindInFolder(folder)
 	require.NoError(t, err)
 	report, err = (&replay.Replayer{}).ReplayAll(t.Context(), inFolder)
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestReplay(t *testing.T) {
 	require.True(t, more)
 	_, err = replay.FindOpen(t.Context(), env.Client())
 	require.NoError(t, err)
-	_, err = replay.InFolder(t.TempDir())
+	_, err = replay.FindInFolder(t.TempDir())
 	require.ErrorContains(t, err, "has no histories")
 }
 
@@ -137,7 +137,7 @@ func TestReplayOfUpdates(t *testing.T) {
 	history := testenv.Histories(t, env.Client(), run.GetID(), run.GetRunID())[0].History
 	ended := endedAtEachEvent(t, history)
 	writeHistory(t, filepath.Join(ended, "whole.json"), history)
-	inFolder, err := replay.InFolder(ended)
+	inFolder, err := replay.FindInFolder(ended)
 	require.NoError(t, err)
 	report, err := (&replay.Replayer{}).ReplayAll(t.Context(), inFolder)
 	require.NoError(t, err)

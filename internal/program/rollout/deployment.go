@@ -231,7 +231,7 @@ func (d *Deployment) DeleteBuild(ctx context.Context, id string) error {
 
 // wrapRefusal wraps ErrRefused around errors that are about the request and not the server.
 func wrapRefusal(err error) error {
-	if connect.UnknownID(err) || connect.PreconditionFailed(err) {
+	if connect.IsUnknownID(err) || connect.IsPreconditionFailed(err) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return err

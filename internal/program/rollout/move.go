@@ -108,7 +108,7 @@ func (m *Mover) pinMembers(ctx context.Context, members []member) (moved int, er
 				Value: &client.PinnedVersioningOverride{Version: worker.WorkerDeploymentVersion{DeploymentName: m.Deployment, BuildID: m.To}},
 			}},
 		})
-		if connect.NotFound(err) {
+		if connect.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
@@ -165,7 +165,7 @@ func (m *Mover) describeOpen(
 	ctx context.Context, of *workflowpb.PendingChildExecutionInfo,
 ) (*member, []*workflowpb.PendingChildExecutionInfo, error) {
 	described, err := m.Client.DescribeWorkflowExecution(ctx, of.GetWorkflowId(), "")
-	if connect.NotFound(err) { // it has not begun: then it begins on the build of its parent
+	if connect.IsNotFound(err) { // it has not begun: then it begins on the build of its parent
 		return nil, nil, nil
 	}
 	if err != nil {

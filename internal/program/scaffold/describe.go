@@ -120,7 +120,7 @@ func (d *Description) hideSecrets() {
 	d.Params = d.hidePairs(d.Params, "parameter")
 	d.Form = d.hidePairs(d.Form, "form field")
 	d.Body = d.hideIn(d.Body, "")
-	if d.Text != "" && (credential.HasInside(d.Text) || credential.GivesSecret(d.Text) || d.known.MaskText(d.Text) != d.Text) {
+	if d.Text != "" && (credential.HasInside(d.Text) || credential.AssignsSecret(d.Text) || d.known.MaskText(d.Text) != d.Text) {
 		d.Text, d.Body = "", d.passTemplate("body", "text")
 	}
 	d.hidePath()

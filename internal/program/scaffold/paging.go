@@ -121,8 +121,8 @@ func (f *finder) findParam(names []string) (name string, value any) {
 	return "", nil
 }
 
-// inBody reports whether a parameter is a member of the body.
-func (f *finder) inBody(name string) bool {
+// isInBody reports whether a parameter is a member of the body.
+func (f *finder) isInBody(name string) bool {
 	if body, isMap := f.of.Body.(map[string]any); isMap {
 		_, inParams := findPair(f.of.Params, name)
 		_, inBody := body[name]
@@ -204,7 +204,7 @@ func (f *finder) addressPaging() (paging, bool) {
 		text := expressionOf("response", one.path)
 		p := paging{style: StyleLink, when: text, url: "{{ " + text + " }}"}
 		p.addSign(one.path, f.nextAddress(), nil)
-		f.untilEnd(&p)
+		f.readUntilEnd(&p)
 		return p, true
 	}
 	return paging{}, false
@@ -250,15 +250,15 @@ func (f *finder) pagingByMark(path []string, param string) paging {
 		p.when = expressionOf("response", more.path)
 		p.addSign(more.path, true, false)
 	} else {
-		f.untilEnd(&p)
+		f.readUntilEnd(&p)
 	}
 	f.sendParam(&p, param, node.Verbatim("{{ "+text+" }}"), "mark-2")
 	return p
 }
 
-// untilEnd ends pagination when the response says that its page is the last one, because a link to a next page may
+// readUntilEnd ends pagination when the response says that its page is the last one, because a link to a next page may
 // still be there.
-func (f *finder) untilEnd(p *paging) {
+func (f *finder) readUntilEnd(p *paging) {
 	if last, has := f.findMember(lastMembers, isBool); has {
 		p.when = "not " + expressionOf("response", last.path) + " and " + p.when
 		p.addSign(last.path, false, true)
@@ -267,7 +267,7 @@ func (f *finder) untilEnd(p *paging) {
 
 // sendParam adds a parameter to the next request; sent is its value in the test.
 func (f *finder) sendParam(p *paging, param string, value node.Verbatim, sent any) {
-	if f.inBody(param) {
+	if f.isInBody(param) {
 		p.body = map[string]any{param: value}
 		return
 	}
@@ -359,7 +359,7 @@ func (f *finder) pagingByOffset(param string, first int) paging {
 
 // firstParams returns the request's parameters with the one that the first page needs.
 func (f *finder) firstParams(param string, value int) []Pair {
-	if f.inBody(param) {
+	if f.isInBody(param) {
 		return f.of.Params
 	}
 	pairs := slices.Clone(f.of.Params)

@@ -116,7 +116,7 @@ func similarValue(value any, name string, inRows bool) any {
 		return made
 	case string:
 		switch {
-		case !inRows && leadsOn(name, of), of == "":
+		case !inRows && isPageReference(name, of), of == "":
 			return of
 		case likeDate.MatchString(of):
 			return "2024-01-01"
@@ -135,8 +135,8 @@ func similarValue(value any, name string, inRows bool) any {
 	return 1.5
 }
 
-// leadsOn reports whether a text leads to the next page, or is the status of a job.
-func leadsOn(name, text string) bool {
+// isPageReference reports whether a text leads to the next page, or is the status of a job.
+func isPageReference(name, text string) bool {
 	return slices.Contains(urlMembers, name) || slices.Contains(markMembers, name) ||
 		slices.Contains([]string{"href", "url", "link", "uri"}, name) && strings.Contains(text, "/") ||
 		slices.Contains([]string{"status", "state"}, name) && slices.Contains(openStatuses, strings.ToLower(text))

@@ -307,11 +307,11 @@ func (w *writer) writeRequest(step *yaml.Node) {
 	}
 	node.AddKey(step, "url", node.QuotedText(w.urlTemplate()))
 	params := slices.Clone(w.of.Params)
-	if name, usual := w.found.findParam(sizeParams); w.paging.when != "" && usual != nil && !w.found.inBody(name) {
+	if name, usual := w.found.findParam(sizeParams); w.paging.when != "" && usual != nil && !w.found.isInBody(name) {
 		params = withPair(params, Pair{name, usual}, false) // large pages are fewer requests
 	}
 	if w.paging.sized {
-		params = withPair(params, Pair{w.found.size, node.Verbatim("{{ " + pageSize + " }}")}, w.found.inBody(w.found.size))
+		params = withPair(params, Pair{w.found.size, node.Verbatim("{{ " + pageSize + " }}")}, w.found.isInBody(w.found.size))
 	}
 	for _, part := range []struct {
 		name  string
@@ -341,7 +341,7 @@ func (w *writer) writeRequest(step *yaml.Node) {
 
 // bodyValue returns the body of the request, with the page size replaced by the workload key.
 func (w *writer) bodyValue() any {
-	if w.paging.sized && w.found.inBody(w.found.size) {
+	if w.paging.sized && w.found.isInBody(w.found.size) {
 		return setAt(w.of.Body, []string{w.found.size}, node.Verbatim("{{ "+pageSize+" }}"))
 	}
 	return w.of.Body

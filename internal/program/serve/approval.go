@@ -172,7 +172,7 @@ func (s *Server) attemptDetails(ctx context.Context, address callback.Address) (
 			err = value.Get(&found.AttemptDetails)
 		}
 		switch {
-		case connect.NotFound(err):
+		case connect.IsNotFound(err):
 			return openAttempt{address: address}, nil
 		case connect.QueryUnanswered(err):
 			s.Logger.Warn("cannot show an approval, because no worker responds", "workflow_id", workflowID, "error", err)
@@ -249,11 +249,11 @@ func DescribeDeadline(approval *playbook.Approval, until, now time.Time) string 
 	default:
 		outcome = "the answer is “" + ReadableText(option) + "”"
 	}
-	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), inWords(until.Sub(now)), outcome)
+	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), durationInWords(until.Sub(now)), outcome)
 }
 
-// inWords describes a remaining time in words.
-func inWords(left time.Duration) string {
+// durationInWords describes a remaining time in words.
+func durationInWords(left time.Duration) string {
 	switch {
 	case left <= 0:
 		return "now"

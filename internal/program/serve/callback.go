@@ -162,7 +162,7 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 			defer over()
 			reply, at, err := s.sendAnswer(ctx, workflowID, given)
 			if !errors.Is(err, errUnsaid) {
-				return reply, s.orRefused(ctx, kept, err)
+				return reply, s.refusalOr(ctx, kept, err)
 			}
 			kept.Workflow = at
 		}
@@ -172,7 +172,7 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 		if reply, _, err = s.sendAnswer(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
-		err = s.orRefused(ctx, kept, err)
+		err = s.refusalOr(ctx, kept, err)
 	}
 	return reply, err
 }

@@ -41,9 +41,9 @@ func (s *Server) keepAnswer(ctx context.Context, kept interpreter.MailboxAnswer)
 	return answer{status: http.StatusAccepted, body: callbackAnswer{}}, nil
 }
 
-// orRefused returns the problem for a late answer. If the same answer was stored before and then refused, it says
+// refusalOr returns the problem for a late answer. If the same answer was stored before and then refused, it says
 // why.
-func (s *Server) orRefused(ctx context.Context, kept interpreter.MailboxAnswer, err error) error {
+func (s *Server) refusalOr(ctx context.Context, kept interpreter.MailboxAnswer, err error) error {
 	if !errors.Is(err, errLate) || kept.Answer.Verb == interpreter.AnswerProgress {
 		return err
 	}

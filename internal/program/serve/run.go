@@ -110,14 +110,14 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startR
 		if err != nil {
 			return order, nil, err
 		}
-		return s.ofCaller(caller, w, r)
+		return s.requestOfCaller(caller, w, r)
 	}
 	// Refusing a request before its body has arrived would reveal which playbooks exist.
 	body, leave, err := s.admitRequest(w, r, s.strangers, s.deliveries, addressOf(r.RemoteAddr))
 	if err != nil {
 		return order, nil, err
 	}
-	if order, err = s.ofSender(r, body); err != nil {
+	if order, err = s.requestOfSender(r, body); err != nil {
 		leave()
 	}
 	return order, leave, err
@@ -135,8 +135,8 @@ func runAnswer(document runDocument) answer {
 	return given
 }
 
-// ofCaller reads the request of a caller with a token. It acquires a slot, which leave releases.
-func (s *Server) ofCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
+// requestOfCaller reads the request of a caller with a token. It acquires a slot, which leave releases.
+func (s *Server) requestOfCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	name := r.PathValue("name")
 	if !caller.mayRun(name) {
 		return order, nil, notFound()
@@ -350,7 +350,7 @@ func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) 
 		return found{}, notFound()
 	}
 	described, err := s.Client.DescribeWorkflowExecution(ctx, workflowID, "")
-	if connect.UnknownID(err) {
+	if connect.IsUnknownID(err) {
 		return found{}, notFound()
 	}
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// ofSender reads a delivery that was signed for one of the playbook's triggers.
-func (s *Server) ofSender(r *http.Request, body []byte) (startRequest, error) {
+// requestOfSender reads a delivery that was signed for one of the playbook's triggers.
+func (s *Server) requestOfSender(r *http.Request, body []byte) (startRequest, error) {
 	name := r.PathValue("name")
 	source, err := s.readPlaybook(name)
 	var absent *Problem

@@ -120,7 +120,7 @@ func WithAttributes(ctx context.Context, plan Plan, known connect.Attributes, su
 	deadline := time.Now().Add(attributeDelay)
 	for {
 		err := submit(plan)
-		if err == nil || !plan.Input.SearchAttributes || !connect.InvalidArgument(err) || !namesAttributes(err) {
+		if err == nil || !plan.Input.SearchAttributes || !connect.IsInvalidArgument(err) || !namesAttributes(err) {
 			return err
 		}
 		if time.Now().After(deadline) {

@@ -192,7 +192,7 @@ func (s *sending) cancelRun(ctx context.Context, result Result) Result {
 	switch {
 	case connect.CancelRequested(err):
 		result.Outcome, result.Message = Unchanged, "its cancellation was already requested"
-	case connect.NotFound(err):
+	case connect.IsNotFound(err):
 		result.Message = "the run ended in the meantime; " + statusHint(run)
 	case err != nil:
 		result.Outcome, result.Message = Unknown, "request its cancellation: "+err.Error()

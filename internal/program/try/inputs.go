@@ -99,7 +99,7 @@ func (o *Options) expressionData() (interpreter.Data, any, error) {
 		return interpreter.Data{}, nil, refusef("the workload: %v", err)
 	}
 	empty := expression.Of(map[string]any{})
-	data := interpreter.Data{Workload: expression.Of(expression.OrEmpty(workload)), Vars: empty, Steps: empty}
+	data := interpreter.Data{Workload: expression.Of(expression.MapOrEmpty(workload)), Vars: empty, Steps: empty}
 	var args any
 	for _, name := range playbook.SortedKeys(o.With) {
 		value := expression.Of(o.With[name])

@@ -51,7 +51,7 @@ func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found
 	failure, err := reader.FailureOf(ctx, run)
 	var known fault
 	switch {
-	case connect.NotFound(err):
+	case connect.IsNotFound(err):
 		known.Text = historyGone
 	case err != nil:
 		return known // the list says that it failed, and its page what with

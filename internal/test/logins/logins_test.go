@@ -123,7 +123,7 @@ func (s *stage) begin(n int) client.WorkflowRun {
 }
 
 // status is that of the login.
-func (s *stage) status() (status login.LoginStatus) {
+func (s *stage) status() (status login.TokenStatus) {
 	s.t.Helper()
 	answer, err := s.env.Client().QueryWorkflow(s.t.Context(), login.WorkflowID(s.name), "", login.StatusQuery)
 	require.NoError(s.t, err)

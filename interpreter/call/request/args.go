@@ -25,5 +25,5 @@ func StepArgs(step *playbook.Step, routed any, scope *interpreter.Scope, budget 
 	if routed == nil {
 		return args, nil
 	}
-	return expression.MergeMaps(expression.OrEmpty(args), routed), nil
+	return expression.MergeMaps(expression.MapOrEmpty(args), routed), nil
 }

@@ -279,7 +279,7 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 	request.deferAnew(secret)
 	request.Args = expression.Of(own)
 	if routed != nil {
-		request.mergeOver(expression.OrEmpty(own), routed)
+		request.mergeOver(expression.MapOrEmpty(own), routed)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func checkMissing(c *checker, call playbook.CallAt, spec playbook.ToolSpec) {
 	}
 	for _, group := range spec.RequireOneOf {
 		if !slices.ContainsFunc(group, has) && !c.callersProvide(call, group) {
-			missingField(c, call, spec, oneOf(lists.Map(group, strconv.Quote)))
+			missingField(c, call, spec, joinChoices(lists.Map(group, strconv.Quote)))
 		}
 	}
 	for _, need := range spec.RequireIf {
@@ -136,7 +136,7 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	switch {
 	case inner.Tool == nil:
 		if !c.partial {
-			c.Errorf(node.Pos, codeMissingField, "%s needs tool, which is %s", field.Name, oneOf(field.Enum))
+			c.Errorf(node.Pos, codeMissingField, "%s needs tool, which is %s", field.Name, joinChoices(field.Enum))
 		}
 		return
 	case !literal:
@@ -383,7 +383,7 @@ func columnsProblem(f playbook.Field, node *playbook.Node) string {
 		if near := expression.Suggest(word, f.Enum); near != "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
 		}
-		return fmt.Sprintf("has the type %q for %q, which must be %s%s", written, entry.Key, oneOf(f.Enum), hint)
+		return fmt.Sprintf("has the type %q for %q, which must be %s%s", written, entry.Key, joinChoices(f.Enum), hint)
 	}
 	return ""
 }
@@ -416,9 +416,9 @@ func enumProblem(f playbook.Field, node *playbook.Node) string {
 		return ""
 	}
 	if near := cmp.Or(foreignValue(f, text), expression.Suggest(text, f.Enum)); near != "" {
-		return fmt.Sprintf("must be %s, not %q; did you mean %q?", oneOf(f.Enum), text, near)
+		return fmt.Sprintf("must be %s, not %q; did you mean %q?", joinChoices(f.Enum), text, near)
 	}
-	return fmt.Sprintf("must be %s, not %q", oneOf(f.Enum), text)
+	return fmt.Sprintf("must be %s, not %q", joinChoices(f.Enum), text)
 }
 
 func durationProblem(_ playbook.Field, node *playbook.Node) string {

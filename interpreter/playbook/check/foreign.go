@@ -33,7 +33,7 @@ func meantField(action *playbook.Action, spec playbook.ToolSpec, section, name s
 		if _, known := spec.Field(entry.Key); known {
 			return false
 		}
-		return playbook.StandsFor(entry.Key, section, spec, name)
+		return playbook.MeansField(entry.Key, section, spec, name)
 	})
 }
 

@@ -195,10 +195,10 @@ func MembersOf(pb *playbook.Playbook, path []string) []string {
 	case "vars":
 		return playbook.SortedKeys(setVariables(pb))
 	case "workload":
-		return keysAt(pb.Workload, path[1:])
+		return mapKeysAt(pb.Workload, path[1:])
 	default:
 		if _, isKey := pb.Workload[root]; isKey {
-			return keysAt(pb.Workload, path)
+			return mapKeysAt(pb.Workload, path)
 		}
 		if len(path) == 1 {
 			return members[root]
@@ -221,8 +221,8 @@ func envelopeMembers(path []string) []string {
 	return nil
 }
 
-// keysAt returns the keys of the map at a path.
-func keysAt(value any, path []string) []string {
+// mapKeysAt returns the keys of the map at a path.
+func mapKeysAt(value any, path []string) []string {
 	for _, key := range path {
 		object, _ := value.(map[string]any)
 		value = object[key]

@@ -91,7 +91,7 @@ func checkCalledNames(c *checker, call playbook.CallAt) bool {
 		c.Errorf(names.Pos, codeCalledPlaybook, "names lists what a template in name may return, and name has no template; remove names")
 	case names != nil:
 		for _, one := range call.Action.CalledNames() {
-			if _, err := playbook.FileNamed(one); err != nil {
+			if _, err := playbook.PlaybookFileName(one); err != nil {
 				c.Errorf(names.Pos, codeCalledPlaybook, "%s", err)
 			}
 		}

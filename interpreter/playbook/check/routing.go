@@ -118,8 +118,8 @@ func checkReachable(c *checker) {
 	}
 }
 
-// oneOf joins alternatives for a message: a, b or c.
-func oneOf(names []string) string {
+// joinChoices joins alternatives for a message: a, b or c.
+func joinChoices(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

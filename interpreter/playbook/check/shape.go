@@ -102,7 +102,7 @@ func checkShape(c *checker, pos place, owner string, s *shape, path []any) {
 			s = s.item
 		case string:
 			if !slices.Contains(s.names, key) {
-				noMember(c, pos, owner, key, s)
+				warnNoMember(c, pos, owner, key, s)
 				return
 			}
 			owner += "." + key
@@ -111,7 +111,7 @@ func checkShape(c *checker, pos place, owner string, s *shape, path []any) {
 	}
 }
 
-func noMember(c *checker, pos place, owner, key string, s *shape) {
+func warnNoMember(c *checker, pos place, owner, key string, s *shape) {
 	hint := "its members are " + playbook.JoinNames(s.names)
 	switch near := expression.Suggest(key, s.names); {
 	case near != "":

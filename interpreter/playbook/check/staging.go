@@ -113,7 +113,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 		c.Errorf(from.Pos, codeMissingField, "from needs statement, which selects the rows")
 	}
 	if parsed := query.Statement(); parsed != nil && !slices.Contains(playbook.SelectVerbs, parsed.Verb()) {
-		c.Errorf(query.Position(0), codeFieldType, "the statement of from must begin with %s, as it only reads rows", oneOf(playbook.SelectVerbs))
+		c.Errorf(query.Position(0), codeFieldType, "the statement of from must begin with %s, as it only reads rows", joinChoices(playbook.SelectVerbs))
 	}
 	if order != nil && order.Kind == playbook.ListNode {
 		c.Errorf(order.Pos, codeFieldType, "order_by of from must be one column, not a list; select an expression over them as a column")
