@@ -31,7 +31,7 @@ import (
 // Catalogue is the set of tools of a worker. It is filled before use; then it
 // is safe for concurrent use.
 type Catalogue struct {
-	// Attempts makes those of the tools.
+	// Attempts makes the attempts of the tools.
 	Attempts *attempt.Runner
 	// Calls hosts calls of the tools; States reads and writes the state that steps keep between
 	// runs.
@@ -63,7 +63,7 @@ func NewCatalogue(res Resources) *Catalogue {
 	return c
 }
 
-// builtInTools are the tools that come with Reprise.
+// builtInTools returns the tools that come with Reprise.
 func builtInTools(res Resources) []tool.Tool {
 	lent := res.forTools()
 	web := http.New(lent, res.HTTP.Transport)
@@ -88,7 +88,7 @@ func builtInTools(res Resources) []tool.Tool {
 	}
 }
 
-// DefaultCatalogue is a catalogue for programs that only check playbooks.
+// DefaultCatalogue returns a catalogue for programs that only check playbooks.
 func DefaultCatalogue() *Catalogue {
 	c := NewCatalogue(Resources{})
 	c.checksOnly = true
@@ -132,7 +132,7 @@ func (c *Catalogue) CompilePython(codes []string) []*check.CodeProblem {
 	return python.CompileCodes(c.res.PythonCommand, codes)
 }
 
-// Names are the names of all tools, sorted.
+// Names returns the names of all tools, sorted.
 func (c *Catalogue) Names() []string {
 	return slices.Sorted(maps.Keys(c.tools))
 }

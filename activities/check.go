@@ -84,7 +84,7 @@ func checkedBook(c *Catalogue, in interpreter.CheckInput) (*playbook.Playbook, i
 	return book, result
 }
 
-// boundWarnings are the first warnings, each cut to a length, so that they fit into the history.
+// boundWarnings returns the first warnings, each cut to a length, so that they fit into the history.
 func boundWarnings(warnings []string) []string {
 	if len(warnings) == 0 {
 		return nil

@@ -29,7 +29,7 @@ func filesOf(folder string, given map[string]string) func(name string) ([]byte, 
 	}
 }
 
-// recordedFiles are the playbooks that were read from the worker's folder, sorted.
+// recordedFiles returns the playbooks that were read from the worker's folder, sorted.
 func recordedFiles(files *check.Files, given map[string]string) []interpreter.RecordedFile {
 	var found []interpreter.RecordedFile
 	texts := files.Texts()

@@ -269,7 +269,7 @@ func (p *planner) addMaker(book *playbook.Playbook, step *playbook.Step, name st
 // createsTable finds the table that a statement makes.
 var createsTable = regexp.MustCompile(`(?is)^\s*create\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?([^\s(]+)`)
 
-// tableName is a name without its schema, quotes and upper case.
+// tableName returns a name without its schema, quotes and upper case.
 func tableName(name string) string {
 	return strings.ToLower(strings.Trim(name[strings.LastIndexByte(name, '.')+1:], `"`))
 }

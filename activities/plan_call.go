@@ -66,7 +66,7 @@ func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *ex
 	return kept
 }
 
-// keptStates are the states at a place of a name, or whose names have its prefix.
+// keptStates returns the states at a place of a name, or whose names have its prefix.
 func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states []incremental.State, err error) {
 	prefix := at.Prefix
 	if at.Name != "" {
@@ -90,7 +90,7 @@ func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states [
 	return shown, err
 }
 
-// firstStates returns those of a step's states that a plan shows.
+// firstStates returns the states of a step that a plan shows.
 func firstStates(all []incremental.State) []incremental.State {
 	return all[:min(len(all), mostPlannedStates)]
 }
@@ -128,7 +128,7 @@ func (s *stepPlanner) initialValue() expression.Value {
 	return initial.Value
 }
 
-// findUnclaimable finds those of the states that no call may claim, as their table lacks rows of theirs.
+// findUnclaimable finds the states that no call may claim, because rows are missing from their tables.
 func (s *stepPlanner) findUnclaimable(states []interpreter.StatePlan, plan *interpreter.TablePlan) {
 	if plan == nil || plan.Qualified == "" || slices.Contains(s.task.Run.FullRefresh, s.step.Name) {
 		return

@@ -34,7 +34,7 @@ type Resources struct {
 	// Connections finds the URL of a connection by name; nil uses the environment
 	// (EnvConnections).
 	Connections tool.ConnectionResolver
-	// SecretsDirectory is below which files of secrets are that connections name; "" is none.
+	// SecretsDirectory is the directory with the secret files that connections name; "" for none.
 	SecretsDirectory string
 	// Confine refuses PostgreSQL servers that must not be reached; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
@@ -138,7 +138,7 @@ func (res Resources) withDefaults() Resources {
 	return res
 }
 
-// forTools is the part of the resources for tools.
+// forTools returns the part of the resources for tools.
 func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
 		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, Access: res.access(), Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
@@ -152,7 +152,7 @@ func (res Resources) access() tool.ConnectionAccess {
 	return tool.ConnectionAccess{TaskQueue: res.TaskQueue, Known: res.Known}
 }
 
-// forAttempts is the part of the resources for attempts.
+// forAttempts returns the part of the resources for attempts.
 func (res Resources) forAttempts() attempt.Resources {
 	return attempt.Resources{
 		Connections: res.Connections, Access: res.access(), Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
@@ -160,7 +160,7 @@ func (res Resources) forAttempts() attempt.Resources {
 	}
 }
 
-// configuredURLs are the URLs of connections that can be listed; those of others are known once
+// configuredURLs returns the URLs of connections that can be listed; those of others are known once
 // they are used.
 func configuredURLs(resolver tool.ConnectionResolver) []string {
 	switch resolver := resolver.(type) {

@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/call"
 )
 
-// ServiceActivities are the activities that no call makes, by name: they plan, check the sinks of an open run,
+// ServiceActivities returns the activities that no call makes, by name: they plan, check the sinks of an open run,
 // and reach the workflows which outlive runs. CheckRun, which a run begins with, is not one of them: who hosts a worker
 // adds to it.
 func ServiceActivities(c *Catalogue) map[string]any {

@@ -145,7 +145,7 @@ func onContextEnd(ctx context.Context, done func()) {
 	}
 }
 
-// measureRun is an attempt whose result is looked at under the attempt's own time.
+// measureRun wraps a function so that its result is measured within the time limit of the attempt.
 func measureRun(run Func, most int) measuredFunc {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, int, error) {
 		defer memory.MarkDone(ctx)
@@ -159,7 +159,7 @@ func measureRun(run Func, most int) measuredFunc {
 	}
 }
 
-// afterBegin is a tool that acts from the start.
+// afterBegin wraps a tool that acts from the start: it begins the attempt first.
 func afterBegin(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		if err := tool.BeginAttempt(ctx); err != nil {
@@ -172,7 +172,7 @@ func afterBegin(run Func) Func {
 // measuredFunc is a Func that returns the size of its result.
 type measuredFunc func(context.Context, interpreter.ToolInput) (interpreter.ToolResult, int, error)
 
-// plainFunc is the function as Temporal calls it.
+// plainFunc returns the function as Temporal calls it.
 func (f measuredFunc) plainFunc() Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, _, err := f(ctx, in)
@@ -188,7 +188,7 @@ func pauseOthers(ctx context.Context, pacer *pacer, in interpreter.ToolInput, er
 	}
 }
 
-// timeLimit is the timeout of the input, which has none only in tests of tools.
+// timeLimit returns the timeout of the input, which has none only in tests of tools.
 func timeLimit(in interpreter.ToolInput) time.Duration {
 	if in.TimeoutSeconds > 0 && in.TimeoutSeconds < math.MaxInt64/float64(time.Second) {
 		return in.Timeout()
@@ -323,7 +323,7 @@ func withRequestOf(of, err error) error {
 	return &tool.RequestError{URL: requested.URL, Params: requested.Params, Err: err}
 }
 
-// timeoutError is the error of an attempt whose time is over.
+// timeoutError returns the error of an attempt whose time is over.
 func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *tool.Error {
 	e := &tool.Error{
 		Kind: interpreter.KindTimeout, Class: interpreter.ClassRetryable,
@@ -350,7 +350,7 @@ func stopCause(ctx, bounded context.Context, b *beginning, err error) error {
 // ErrDisconnected ends an attempt that the server may have assigned to another worker.
 var ErrDisconnected = errors.New("the worker lost its connection to the server during the attempt")
 
-// RedeliveryError is the failure of a delivery that Temporal repeats. It needs nobody's attention.
+// RedeliveryError returns the failure of a delivery that Temporal repeats. It needs nobody's attention.
 func RedeliveryError(cause error) error { return DelayedRedeliveryError(0, undeliveredError(cause)) }
 
 // RedeliveryWhenBack is RedeliveryError of a delivery whose destination has been away for so long.
@@ -358,7 +358,7 @@ func RedeliveryWhenBack(away time.Duration, cause error) error {
 	return DelayedRedeliveryError(NextDelivery(away), undeliveredError(cause))
 }
 
-// undeliveredError is the error of an activity that Temporal delivers again. It does not count as a
+// undeliveredError returns the error of an activity that Temporal delivers again. It does not count as a
 // failed attempt.
 func undeliveredError(cause error) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: interpreter.KindWorkerLost, Class: interpreter.ClassRetryable, Message: cause.Error()}
@@ -390,7 +390,7 @@ func WorkerStopped(ctx context.Context) bool {
 	return ctx.Err() != nil && !temporal.IsCanceledError(context.Cause(ctx)) && WorkerStopping(ctx)
 }
 
-// ApplicationError is the failure of an attempt, which Temporal does not make
+// ApplicationError returns the failure of an attempt, which Temporal does not make
 // again.
 func ApplicationError(object *interpreter.ErrorObject, further ...any) error {
 	return temporal.NewApplicationErrorWithOptions(object.Message, string(object.Kind), temporal.ApplicationErrorOptions{

@@ -15,7 +15,7 @@ type Clock struct {
 	skipped      func() time.Time // the clock of Host, nil on a server
 }
 
-// NewClock is the clock of an activity, right after its delivery.
+// NewClock returns the clock of an activity, right after its delivery.
 func NewClock(ctx context.Context) Clock {
 	if now := WorkerOf(ctx).Now; now != nil {
 		return Clock{skipped: now}
@@ -30,7 +30,7 @@ func NewClock(ctx context.Context) Clock {
 	return c
 }
 
-// Now is the time.
+// Now returns the time.
 func (c Clock) Now() time.Time {
 	if c.skipped != nil {
 		return c.skipped().UTC()

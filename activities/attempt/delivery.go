@@ -88,7 +88,7 @@ func (w DeliveryState) lostFailure(lost int) *interpreter.ErrorObject {
 	return nil
 }
 
-// ExhaustedFailure is the end of an attempt that is spent.
+// ExhaustedFailure returns the end of an attempt that is spent.
 func (w DeliveryState) ExhaustedFailure(before int) *interpreter.ErrorObject {
 	if end := w.lostFailure(before); end != nil {
 		return end
@@ -298,7 +298,7 @@ type beginning struct {
 // leastTurn is the least wait for a turn that is reported as one.
 const leastTurn = 5 * time.Millisecond
 
-// turnSeconds is the wait for a turn as history has it.
+// turnSeconds returns the wait for a turn as history has it.
 func (b *beginning) turnSeconds() float64 {
 	if b.turn < leastTurn {
 		return 0
@@ -306,7 +306,7 @@ func (b *beginning) turnSeconds() float64 {
 	return b.turn.Round(time.Millisecond).Seconds()
 }
 
-// beginningIn is the beginning of the attempt of ctx, nil outside of an attempt.
+// beginningIn returns the beginning of the attempt of ctx, nil outside of an attempt.
 func beginningIn(ctx context.Context) *beginning {
 	b, _ := tool.AttemptOf(ctx).(*beginning)
 	return b
@@ -451,7 +451,7 @@ func releaseMemory(ctx context.Context) {
 // IsHosted reports whether ctx belongs to a Drive, whose heartbeats are for all its calls.
 func IsHosted(ctx context.Context) bool { return ctx.Value(deliveryKey{}) != nil }
 
-// newBeginning is the beginning of an attempt of ctx.
+// newBeginning returns the beginning of an attempt of ctx.
 func newBeginning(ctx context.Context, in interpreter.ToolInput) *beginning {
 	if d, ok := ctx.Value(deliveryKey{}).(*Delivery); ok {
 		return &beginning{delivery: d, hosted: true}

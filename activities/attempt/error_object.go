@@ -42,7 +42,7 @@ func errorObject(err error, in interpreter.ToolInput, secrets *tool.Secrets) *in
 	return object
 }
 
-// maskedAnswer is the metadata of a failed answer as the history stores it.
+// maskedAnswer returns the metadata of a failed answer as the history stores it.
 func maskedAnswer(answer interpreter.ToolMeta, secrets *tool.Secrets) *interpreter.ToolMeta {
 	masked := interpreter.ToolMeta{
 		Status: answer.Status, Headers: tool.ErrorHeaders(answer.Headers, secrets), URL: secrets.MaskText(answer.URL),
@@ -72,16 +72,16 @@ func markUnsent(object *interpreter.ErrorObject) {
 // masking shortens the text.
 const beyond = 4
 
-// cutOff is the beginning of a text that is cut again. What masks it knows a piece
-// of a secret at its end.
+// cutOff returns the beginning of a text. The masking that follows also recognizes a part of a secret at the end of
+// a text.
 func cutOff(text string, limit int) string { return text[:min(len(text), limit)] }
 
-// maskedText is at most limit bytes of a text, without secrets.
+// maskedText returns at most limit bytes of a text, without secrets.
 func maskedText(text string, limit int, secrets *tool.Secrets) string {
 	return tool.CutText(secrets.MaskText(cutOff(text, beyond*limit)), limit)
 }
 
-// maskedBody is a body as the history stores it, without secrets.
+// maskedBody returns a body as the history stores it, without secrets.
 func maskedBody(body any, secrets *tool.Secrets) any {
 	if body == nil {
 		return nil

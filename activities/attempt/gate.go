@@ -24,7 +24,7 @@ func newGate(logger *slog.Logger) *pauseGate {
 	return &pauseGate{logger: logger, controls: newRecent(describeControl), cancels: newRecent(describeCancel)}
 }
 
-// pausedError is the end of an attempt that must not begin now.
+// pausedError returns the end of an attempt that must not begin now.
 func pausedError(by interpreter.Hold) error {
 	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made when it is resumed"}
 }
@@ -58,7 +58,7 @@ func (g *pauseGate) passGate(ctx context.Context, by holding) (interpreter.Contr
 	return control, ctx.Err()
 }
 
-// controlOf is the control of a run, no earlier than a version.
+// controlOf returns the control of a run, no earlier than a version.
 func (g *pauseGate) controlOf(ctx context.Context, workflowID string, version int) interpreter.Control {
 	control, err := g.controls.valueOf(ctx, workflowID, func(known interpreter.Control) bool { return known.Version >= version })
 	if err != nil && ctx.Err() == nil {

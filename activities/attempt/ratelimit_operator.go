@@ -53,7 +53,7 @@ func (r RateLimits) limitOf(in interpreter.ToolInput) (limit *ratelimit.Limit, m
 	return given, false
 }
 
-// limitOf is the limit that an attempt is under, nil for none. A playbook
+// limitOf returns the limit that an attempt is under, nil for none. A playbook
 // that asks for more than it gets is logged once.
 func (p *pacer) limitOf(in interpreter.ToolInput) *ratelimit.Limit {
 	limit, more := p.limits.limitOf(in)
@@ -93,7 +93,7 @@ func (r RateLimits) Warnings(book *playbook.Playbook) []string {
 	return all
 }
 
-// literalKey is the key of an action's limit, "" where it is a template.
+// literalKey returns the key of an action's limit, "" where it is a template.
 func literalKey(action *playbook.Action) string {
 	node := action.RateLimit.Key
 	if action.RateLimit.Shared != nil {

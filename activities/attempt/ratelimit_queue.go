@@ -233,7 +233,7 @@ func (w *waiter) queuePosition() int {
 	return positionFresh
 }
 
-// comparePositions is the order of waiters: among those whose permit is due, the one that has waited
+// comparePositions returns the order of waiters: among those whose permit is due, the one that has waited
 // longest is first.
 func comparePositions(a, b *waiter) int {
 	if order := cmp.Compare(a.queuePosition(), b.queuePosition()); order != 0 {

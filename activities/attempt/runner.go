@@ -72,7 +72,7 @@ func NewRunner(res Resources, tools map[string]tool.Tool) *Runner {
 // MemoryAcquired is how many bytes attempts have acquired in total to read data.
 func (r *Runner) MemoryAcquired() int64 { return r.memory.Acquired() }
 
-// Activities are the functions to register with a worker, sorted by name: Run
+// Activities returns the functions to register with a worker, sorted by name: Run
 // of every tool under the tool's name and Write of every writer under
 // interpreter.WriteActivity.
 func (r *Runner) Activities() []Activity {
@@ -80,7 +80,7 @@ func (r *Runner) Activities() []Activity {
 	return lists.Map(slices.Sorted(maps.Keys(wrapped)), func(name string) Activity { return Activity{Name: name, Run: wrapped[name].plainFunc()} })
 }
 
-// wrappedTools are the functions of all activities by name.
+// wrappedTools returns the functions of all activities by name.
 func (r *Runner) wrappedTools() map[string]measuredFunc {
 	byName := map[string]measuredFunc{}
 	for name, one := range r.Tools {
@@ -204,7 +204,7 @@ type Attempt struct {
 	Turn      float64 // seconds that it waited for its turn
 }
 
-// failedAttempt is an attempt that failed.
+// failedAttempt returns an attempt that failed.
 func failedAttempt(object *interpreter.ErrorObject) Attempt {
 	outcome := interpreter.Outcome{Err: object}
 	return Attempt{Outcome: outcome, Size: interpreter.EncodedSize(outcome)}

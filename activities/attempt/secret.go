@@ -29,7 +29,7 @@ const (
 	maxSecretTexts = 64
 )
 
-// withSecrets is an attempt that opens the secret results it uses before it begins,
+// withSecrets returns an attempt that opens the secret results it uses before it begins,
 // and seals its own before anybody else sees it. What is opened is masked from
 // then on.
 func (res Resources) withSecrets(run Func) Func {
@@ -57,7 +57,7 @@ func (res Resources) withSecrets(run Func) Func {
 	}
 }
 
-// sealPlace is the place that a result is sealed for, so that it cannot be moved to another run
+// sealPlace returns the place that a result is sealed for, so that it cannot be moved to another run
 // or step.
 func sealPlace(run, step string) string { return strconv.Quote(run) + " " + strconv.Quote(step) }
 
@@ -132,7 +132,7 @@ func (res Resources) openSealed(in interpreter.ToolInput, step, text string) (an
 	return value, nil
 }
 
-// secretTexts are the texts and numbers in a value, each once, and in the
+// secretTexts returns the texts and numbers in a value, each once, and in the
 // keys of its maps that cannot be taken for words.
 func secretTexts(v any) []string {
 	var texts []string
@@ -185,14 +185,14 @@ func staysAtOrigin(in interpreter.ToolInput) error {
 // valuesInText matches quoted values and numbers in messages.
 var valuesInText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|[0-9][0-9.eE+-]*`)
 
-// withoutValues is a message about an expression over secrets, without the values that it
+// withoutValues returns a message about an expression over secrets, without the values that it
 // quotes.
 func withoutValues(message string) string {
 	const most = 300
 	return tool.CutText(valuesInText.ReplaceAllString(message, secrets.Stars), most)
 }
 
-// quietError is the error of a secret step. The other side's message may contain the very
+// quietError returns the error of a secret step. The other side's message may contain the very
 // secret that was requested, so it is left out.
 func quietError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	var e *tool.Error

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 )
 
-// shapeRows is the attempt of a sink that is given its rows in their shape.
+// shapeRows returns the attempt of a sink that is given its rows in their shape.
 func shapeRows(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		if in.Shape == nil {
@@ -27,7 +27,7 @@ func shapeRows(run Func) Func {
 	}
 }
 
-// WithShapedRows is the input of a sink with its rows in their shape, and the notes about them.
+// WithShapedRows returns the input of a sink with its rows in their shape, and the notes about them.
 func WithShapedRows(ctx context.Context, in interpreter.ToolInput) (shaped interpreter.ToolInput, notes []string, err error) {
 	if in.Shape == nil {
 		return in, nil, nil

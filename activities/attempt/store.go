@@ -167,7 +167,7 @@ func (o *outcomeStore) ExecuteActivity(ctx context.Context, in *interceptor.Exec
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value}}, nil
 }
 
-// storedValue is the value as Temporal gets it, once the store has it. If the store does not
+// storedValue returns the value as Temporal gets it, once the store has it. If the store does not
 // accept it in time it goes into the history; if it is too large for that, a failure takes its
 // place.
 func (o *outcomeStore) storedValue(ctx context.Context, result any) (*commonpb.Payload, error) {
@@ -274,7 +274,7 @@ func (b *beats) repeatBeats(ctx context.Context) {
 	b.Next.RecordHeartbeat(ctx, details...)
 }
 
-// withoutData is an outcome without the value that the store did not accept. The attempt has
+// withoutData returns an outcome without the value that the store did not accept. The attempt has
 // taken effect, so it must not be repeated.
 func withoutData(result any, reason error) (any, error) {
 	failure := &interpreter.ErrorObject{

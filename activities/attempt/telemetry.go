@@ -110,14 +110,14 @@ func (w *watch) countEnd(result interpreter.ToolResult, err error) {
 	}
 }
 
-// FailureOf is the error that an attempt has ended with; nil where it went well or is left
+// FailureOf returns the error that an attempt has ended with; nil where it went well or is left
 // to another worker.
 func FailureOf(err error) *interpreter.ErrorObject {
 	_, object := failureIn(err)
 	return object
 }
 
-// MessageOf is the message of an error of an activity.
+// MessageOf returns the message of an error of an activity.
 func MessageOf(err error) string {
 	if failure := FailureOf(err); failure != nil {
 		return failure.Message

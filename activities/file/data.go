@@ -103,7 +103,7 @@ func (f *dataFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// sizeSoFar is how many bytes the file has by now.
+// sizeSoFar returns the number of bytes written to the file.
 func (f *dataFile) sizeSoFar() int64 { return f.bytes }
 
 // addRecord adds the rows of a record.

@@ -133,7 +133,7 @@ format: jsonl
 	}
 }
 
-// ownFields are the fields that say which file it is, and how a sink writes it.
+// ownFields returns the fields that say which file it is, and how a sink writes it.
 func ownFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
@@ -264,7 +264,7 @@ func openToRead(from *place, path string) (*os.File, os.FileInfo, error) {
 	return file, info, nil
 }
 
-// localPath is the path, relative to the worker's directory.
+// localPath returns the path, relative to the worker's directory.
 func localPath(in interpreter.ToolInput) (string, error) {
 	raw, err := tool.RequiredText(in, "path")
 	if err != nil {
@@ -281,7 +281,7 @@ func localPath(in interpreter.ToolInput) (string, error) {
 	return path, nil
 }
 
-// writeTarget is the path and the format of a write.
+// writeTarget returns the path and the format of a write.
 func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error) {
 	if path, err = localPath(in); err != nil {
 		return "", "", err
@@ -295,7 +295,7 @@ func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error
 	return path, as, err
 }
 
-// noFormat is the error of a name that does not say its format.
+// noFormat returns the error of a name that does not say its format.
 func noFormat(in interpreter.ToolInput, path string, accepted []string) error {
 	return tool.ConfigErrorf("step %q: the name of %q does not say its format; set format to %s", in.Step, path, tool.ChoiceText(accepted))
 }
@@ -326,7 +326,7 @@ func (t *Tool) readContent(ctx context.Context, from *fileContent, path string, 
 	return content, nil
 }
 
-// unpackError is the error of a file that cannot be read to its end.
+// unpackError returns the error of a file that cannot be read to its end.
 func (t *Tool) unpackError(path string, err error) error {
 	var waited *memory.WaitError
 	var cause *fs.PathError

@@ -56,7 +56,7 @@ var (
 	number  = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
 )
 
-// escapeFormula is a value of CSV that no spreadsheet runs.
+// escapeFormula returns a value of CSV that no spreadsheet runs.
 func escapeFormula(value any) any {
 	if text, isText := value.(string); isText && formula.MatchString(text) && !number.MatchString(text) {
 		return "'" + text
@@ -106,7 +106,7 @@ func needsQuotes(text string) bool {
 		len(text) >= 4 && strings.EqualFold(text[:4], "sep=")
 }
 
-// columnsOf are the names in all rows, sorted.
+// columnsOf returns the names in all rows, sorted.
 func columnsOf(rows []any) []string {
 	names := map[string]bool{}
 	for _, row := range rows {

@@ -84,7 +84,7 @@ func sumOf(end []byte) string {
 	return hex.EncodeToString(digest[:8])
 }
 
-// summedEnd is the end of a write, which the journal has a checksum of.
+// summedEnd returns the end of a write, which the journal has a checksum of.
 func summedEnd(content []byte) []byte { return content[max(0, len(content)-summedBytes):] }
 
 // isIn reports whether the file contains this write.

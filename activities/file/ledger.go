@@ -125,7 +125,7 @@ func (j *journal) tidyUp(w *fileWrite) error {
 	})
 }
 
-// withoutNote is a line without a note that was to be forgotten or is too old.
+// withoutNote returns a line without a note that was to be forgotten or is too old.
 func (c *journalCache) withoutNote(line string) string {
 	words := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 	if words[0] != "done" || len(words) != doneWords {

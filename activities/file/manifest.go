@@ -33,18 +33,18 @@ type manifest struct {
 	Number  int      `json:"number"` // from 1; 0 is that of a path without one
 	Format  string   `json:"format"`
 	Columns []string `json:"columns,omitempty"` // of CSV and Parquet
-	// Types are those of the columns of Parquet.
+	// Types are the Parquet types of the columns.
 	Types map[string]string `json:"types,omitempty"`
 	Rows  int64             `json:"rows"`
 	Bytes int64             `json:"bytes"`
 	Files []manifestFile    `json:"files"`
 	Run   string            `json:"run,omitempty"`
 	At    time.Time         `json:"written_at"`
-	// Writes are those of the last days, by which one that is repeated is known.
+	// Writes are the writes of the last days. A repeated write is recognized by them.
 	Writes []manifestWrite `json:"writes,omitempty"`
 	// Notes are the last of each call that notes how it continues, such as a transfer, of the last days.
 	Notes []manifestNote `json:"notes,omitempty"`
-	// Staged is what of calls and loops was published, of the last weeks.
+	// Staged lists what calls and loops have published in the last weeks.
 	Staged []publishedStage `json:"staged,omitempty"`
 	// Replaced are files of manifests before, which readers of those may still read.
 	Replaced []replacedFile `json:"replaced,omitempty"`
@@ -90,7 +90,7 @@ const leftoverAge = tool.NotesKept
 
 var manifestName = regexp.MustCompile(`^([0-9]{8,})\.json$`)
 
-// manifestKey is the key of a manifest.
+// manifestKey returns the key of a manifest.
 func (r *remote) manifestKey(number int) string {
 	return path.Join(r.key, manifestFolder, fmt.Sprintf("%08d.json", number))
 }
@@ -124,7 +124,7 @@ func (r *remote) lastManifest(ctx context.Context) (manifest, error) {
 	}
 }
 
-// listManifests are the numbers of manifests that the store lists.
+// listManifests returns the numbers of manifests that the store lists.
 func (r *remote) listManifests(ctx context.Context) (numbers []int, err error) {
 	listed, err := r.listObjects(ctx, path.Join(r.key, manifestFolder))
 	for _, object := range listed {
@@ -137,7 +137,7 @@ func (r *remote) listManifests(ctx context.Context) (numbers []int, err error) {
 	return numbers, err
 }
 
-// listObjects are the objects right in a folder, nil where it does not exist.
+// listObjects returns the objects right in a folder, nil where it does not exist.
 func (r *remote) listObjects(ctx context.Context, folder string) (listed []blob.ListObject, err error) {
 	if r.at.IsFolder() {
 		return r.listFolder(folder)
@@ -234,7 +234,7 @@ func (m manifest) findWrite(operation string) (tool.WrittenBefore, bool) {
 	return tool.WrittenBefore{}, false
 }
 
-// noteOf is the last note of a call.
+// noteOf returns the last note of a call.
 func (m manifest) noteOf(call string) (manifestNote, bool) {
 	i := slices.IndexFunc(m.Notes, func(note manifestNote) bool { return note.Call == call })
 	if i < 0 {
@@ -243,7 +243,7 @@ func (m manifest) noteOf(call string) (manifestNote, bool) {
 	return m.Notes[i], true
 }
 
-// afterWrite is the manifest after a write: with its files, and without those before if the write replaces them.
+// afterWrite returns the manifest after a write: with its files, and without those before if the write replaces them.
 func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time) manifest {
 	next := manifest{Number: m.Number + 1, Format: w.format, Columns: w.columns, Types: w.columnTypes(), Run: w.run, At: now, Files: slices.Clone(m.Files)}
 	recent := func(at time.Time) bool { return now.Sub(at) < leftoverAge }
@@ -309,8 +309,8 @@ func (r *remote) addObject(ctx context.Context, key string, content []byte) (tak
 	return false, err
 }
 
-// linkObject writes an object to a folder, in which others may write at the same time: a link fails where there is one, which a rename does
-// not.
+// linkObject writes an object to a folder that others may write to at the same time. Unlike a rename, a link fails
+// if the object exists.
 func (r *remote) linkObject(ctx context.Context, key string, content []byte) (taken bool, err error) {
 	beside := key + "." + randomName()
 	folder, err := r.writeObject(ctx, beside, content)
@@ -325,7 +325,7 @@ func (r *remote) linkObject(ctx context.Context, key string, content []byte) (ta
 	return false, errors.Join(err, os.Remove(from), syncPath(folder))
 }
 
-// writeObject writes an object, and has it on disk where it is a file; folder is where that is.
+// writeObject writes an object. In a local folder, it returns once the object is on disk.
 func (r *remote) writeObject(ctx context.Context, key string, content []byte) (folder string, err error) {
 	options := &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: func(as func(any) bool) error {
 		var file *os.File

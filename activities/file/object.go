@@ -132,7 +132,7 @@ func (w *objectWrite) lookUp(last manifest) (result interpreter.ToolResult, done
 	return interpreter.ToolResult{}, false, nil
 }
 
-// writeResult is the result of a write of so many rows.
+// writeResult returns the result of a write of rows.
 func (w *objectWrite) writeResult(rows, number int) interpreter.ToolResult {
 	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows, "manifest": number})}
 }
@@ -190,7 +190,7 @@ func (w *objectWrite) writeRows(ctx context.Context, last manifest) ([]manifestF
 	return []manifestFile{file}, nil
 }
 
-// checkFormat refuses to add rows to those of another format.
+// checkFormat refuses to add rows to existing rows of another format.
 func (w *objectWrite) checkFormat(last manifest) error {
 	if !w.overwrite && last.Number > 0 && last.Format != w.format {
 		return tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.format, last.Format)
@@ -198,7 +198,7 @@ func (w *objectWrite) checkFormat(last manifest) error {
 	return nil
 }
 
-// makeContent makes the bytes of the rows as they are to follow those of a manifest.
+// makeContent returns the bytes of the rows, to be appended to the files of a manifest.
 func (w *objectWrite) makeContent(last manifest) (err error) {
 	columns := w.columns
 	switch {
@@ -228,7 +228,7 @@ func (w *objectWrite) cellOf() func(any) any {
 
 var plainOperation = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 
-// operationName is an operation key as a part of a name.
+// operationName returns an operation key as a part of a name.
 func operationName(key string) string {
 	switch {
 	case key == "":
@@ -239,7 +239,7 @@ func operationName(key string) string {
 	return expression.Digest("operation", key)
 }
 
-// randomName is a name that no other has.
+// randomName returns a name that no other has.
 func randomName() string { return strings.ToLower(rand.Text()) }
 
 // remoteLocks is how many paths are written to at the same time, at most, by one worker.
@@ -318,7 +318,7 @@ func (t *Tool) removeLeftovers(ctx context.Context, r *remote, number int) error
 	return errors.Join(r.removeOlder(ctx, older, needed), r.removeStaged(ctx, older))
 }
 
-// stagedRoot is the folder of what is staged for the path.
+// stagedRoot returns the folder of what is staged for the path.
 func (r *remote) stagedRoot() string { return path.Join(r.key, stagedFolder) }
 
 // removeOlder removes parts and manifests that are older, and not needed.

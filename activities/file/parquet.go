@@ -35,7 +35,7 @@ func readColumns(in interpreter.ToolInput, as string) (named []string, typed []f
 	return nil, typed, nil
 }
 
-// columnTypes are the types of the columns of Parquet, as manifests have them.
+// columnTypes returns the types of the columns of Parquet, as manifests have them.
 func (w *objectWrite) columnTypes() map[string]string {
 	if w.table == nil {
 		return nil
@@ -114,7 +114,7 @@ func (w *objectWrite) settleTable(last manifest, kinds []map[string]format.CellK
 	return nil
 }
 
-// tableBefore are the columns of the files that stay.
+// tableBefore returns the columns of the files that stay.
 func (w *objectWrite) tableBefore(last manifest) (table []format.ParquetColumn, err error) {
 	if w.overwrite {
 		return nil, nil

@@ -21,7 +21,7 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// publishedStage is what of a call or loop was published, in manifests of the next weeks.
+// publishedStage records what a call or loop has published; manifests keep it for some weeks.
 type publishedStage struct {
 	ID      string    `json:"id"`
 	Through int       `json:"through"` // the number of its last record
@@ -179,7 +179,7 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 // mostHeld is how many bytes of rows stay in memory once their records are known. Without a bound, a million small records would be there at once.
 const mostHeld = 16 << 20
 
-// chooseRecords chooses the records whose rows count: of each part those of its last round, and of each write one.
+// chooseRecords chooses the records whose rows count: the last round of each part, and one record of each write.
 func (w *objectWrite) chooseRecords(records []stagedRecord) (chosen []stagedRecord, err error) {
 	parts, order := map[int]*stagedPart{}, []*stagedPart(nil)
 	for _, record := range records {
@@ -257,7 +257,8 @@ func (w *objectWrite) settleColumns(last manifest, records []stagedRecord) error
 	return nil
 }
 
-// columnsFor are the columns of CSV: those of the manifest before, of the author, or all that the rows have.
+// columnsFor returns the columns of CSV: the columns of the previous manifest, else the author's, else all columns
+// that the rows have.
 func (w *objectWrite) columnsFor(last manifest, ofRows func() []string) []string {
 	switch {
 	case !w.overwrite && last.Columns != nil:
@@ -268,8 +269,8 @@ func (w *objectWrite) columnsFor(last manifest, ofRows func() []string) []string
 	return ofRows()
 }
 
-// mergeRecords writes the rows of records into files of about the target size. Their names are those of no other attempt, so that none changes what a
-// manifest names.
+// mergeRecords writes the rows of records into files of about the target size. No other attempt uses the same
+// names, so no attempt changes a file that a manifest names.
 func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) (files []manifestFile, err error) {
 	var into *dataFile
 	before := 0
@@ -321,7 +322,7 @@ func (r stagedRecord) placeText() string {
 	return where
 }
 
-// placeError is an error of a row with its place: the page, or in a transfer, which has none, the number of the row. So many rows are before the record.
+// placeError returns an error of a row with its place: the page, or in a transfer, which has none, the number of the row. So many rows are before the record.
 func (r stagedRecord) placeError(err error, before int) error {
 	if misfit, one := errors.AsType[*format.MisfitError](err); one && r.Page == 0 {
 		return fmt.Errorf("row %d of all, column %q: %s", before+misfit.Row+1, misfit.Column, misfit.Reason)

@@ -34,7 +34,7 @@ type remote struct {
 	path   string // as messages name it
 }
 
-// remoteSchemes are those that a connection may have.
+// remoteSchemes are the URL schemes that a connection may have.
 var remoteSchemes = []string{"file", "s3", "gs", "azblob"}
 
 // openRemote finds a path below the connection that auth names, or without one in the worker's directory. Nothing is read yet.
@@ -57,7 +57,7 @@ func (t *Tool) openRemote(ctx context.Context, in interpreter.ToolInput, local s
 	return r, t.fenceFolder(in, r)
 }
 
-// locationOf is the location that paths are below.
+// locationOf returns the location that paths are below.
 func (t *Tool) locationOf(ctx context.Context, in interpreter.ToolInput) (at bucket.Location, err error) {
 	if in.Auth == "" {
 		whole, err := filepath.Abs(t.res.Directory)
@@ -85,7 +85,7 @@ func (t *Tool) locationOf(ctx context.Context, in interpreter.ToolInput) (at buc
 	return at, nil
 }
 
-// addressOf is the address of a connection. file:NAME is a folder below the worker's directory, which is made; another one has to exist, as it
+// addressOf returns the address of a connection. file:NAME is a folder below the worker's directory, which is made; another one has to exist, as it
 // may be a share that is not mounted.
 func (t *Tool) addressOf(name, raw string) (string, error) {
 	folder, isLocal := strings.CutPrefix(raw, "file:")
@@ -106,7 +106,7 @@ func (t *Tool) addressOf(name, raw string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(whole)}).String(), nil
 }
 
-// folderMode is that of folders, before the umask.
+// folderMode is the mode of new folders, before the umask.
 const folderMode = 0o755
 
 // openBucket opens a location once for all attempts.

@@ -63,7 +63,7 @@ type publishedRecords struct {
 	Operations map[string]manifestWrite `json:"operations"`
 }
 
-// stagedKey is the key of an object of what is staged.
+// stagedKey returns the key of an object of what is staged.
 func (w *objectWrite) stagedKey(name string) string {
 	return path.Join(w.key, stagedFolder, w.staging.ID, name)
 }
@@ -308,7 +308,7 @@ func (w *objectWrite) readPublished(ctx context.Context) (published publishedRec
 	return published, nil
 }
 
-// checkKept is an error where what was staged was removed because nobody has published it for long.
+// checkKept returns an error where what was staged was removed because nobody has published it for long.
 func (w *objectWrite) checkKept(ctx context.Context) error {
 	removed, err := w.bucket.Exists(ctx, w.stagedKey(removedName))
 	if err != nil {

@@ -87,7 +87,7 @@ type fileWrite struct {
 	tool.LedgerRecord
 }
 
-// writeResult is the result of a write of so many rows.
+// writeResult returns the result of a write of rows.
 func (w *fileWrite) writeResult(rows int) interpreter.ToolResult {
 	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows})}
 }
@@ -141,7 +141,7 @@ func (w *fileWrite) lookUp(journal *journal) (result interpreter.ToolResult, don
 	return w.writeResult(0), true, err
 }
 
-// writeError is the error of a write, or that of the attempt.
+// writeError returns the error of a write, or that of the attempt.
 func (w *fileWrite) writeError(path string, err error) error {
 	if _, own := errors.AsType[*tool.Error](err); own || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

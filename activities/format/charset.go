@@ -110,7 +110,7 @@ func isUTF8(content []byte, name string) bool {
 	return utf8.Valid(content)
 }
 
-// invalidUTF8 is the offset of the first invalid byte; 0 if all of content is UTF-8.
+// invalidUTF8 returns the offset of the first invalid byte; 0 if all of content is UTF-8.
 func invalidUTF8(content []byte) int {
 	for at := 0; at < len(content); {
 		char, size := utf8.DecodeRune(content[at:])
@@ -122,7 +122,7 @@ func invalidUTF8(content []byte) int {
 	return 0
 }
 
-// lineAt is the number of the line after a text.
+// lineAt returns the number of the line after a text.
 func lineAt(before []byte) int {
 	if feeds := bytes.Count(before, []byte("\n")); feeds > 0 {
 		return feeds + 1
@@ -130,7 +130,7 @@ func lineAt(before []byte) int {
 	return bytes.Count(before, []byte("\r")) + 1
 }
 
-// CharsetName is the name of a charset without the quotes and the like that some servers add.
+// CharsetName returns the name of a charset without the quotes and the like that some servers add.
 func CharsetName(name string) string { return strings.Trim(name, " \t\"';") }
 
 func charsetOf(charset string) (encoding.Encoding, string, error) {
@@ -145,7 +145,7 @@ func charsetOf(charset string) (encoding.Encoding, string, error) {
 	return found, name, nil
 }
 
-// decodeBytes makes UTF-8 of content, before which so many bytes were cut off.
+// decodeBytes converts content to UTF-8. The given number of bytes was cut off before it.
 func decodeBytes(ctx context.Context, from encoding.Encoding, name string, content []byte, cut int) ([]byte, error) {
 	if err := memory.AcquireCharset(ctx, content); err != nil {
 		return nil, err

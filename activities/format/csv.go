@@ -119,7 +119,7 @@ func (d CSVDialect) quoteClashes() bool {
 	return cmp.Or(d.delimiter, usualDelimiter) == rune(d.quote)
 }
 
-// shownValue is a value in a message.
+// shownValue returns a value in a message.
 func shownValue(v any) string {
 	if text, isText := v.(string); isText {
 		return fmt.Sprintf("%q", tool.CutText(text, 40))
@@ -127,7 +127,7 @@ func shownValue(v any) string {
 	return "a " + expression.TypeName(v)
 }
 
-// readDelimiter is the delimiter, 0 where none is written.
+// readDelimiter returns the delimiter, 0 where none is written.
 func readDelimiter(v any) (rune, bool) {
 	text, isText := v.(string)
 	switch {
@@ -140,7 +140,7 @@ func readDelimiter(v any) (rune, bool) {
 	return r, isText && size == len(text) && size > 0 && r != utf8.RuneError && r != '\n' && r != '\r'
 }
 
-// readQuote is the byte that quotes, 0 for the usual one.
+// readQuote returns the byte that quotes, 0 for the usual one.
 func readQuote(written map[string]any) (byte, bool) {
 	text, isText := written[keyQuote].(string)
 	switch {
@@ -155,7 +155,7 @@ func readQuote(written map[string]any) (byte, bool) {
 	return text[0], true
 }
 
-// nullTexts are the texts that are nil.
+// nullTexts returns the texts that are nil.
 func nullTexts(written map[string]any) ([]string, bool) {
 	switch v := written[keyNull].(type) {
 	case nil:
@@ -280,7 +280,8 @@ func (d CSVDialect) EndsInQuotes(content io.Reader) (bool, error) {
 	return false, err
 }
 
-// OtherDelimiters are those that are common besides the usual one. A line of one value that has one is read as a value only in quotes.
+// OtherDelimiters are common delimiters besides the usual one. A line with a single value that contains one is
+// accepted only if the value is quoted.
 const OtherDelimiters = ";\t|"
 
 // refuseOtherDelimiter returns an error if the first line has one value with another delimiter in it, and nobody has named the delimiter:
@@ -294,7 +295,7 @@ func refuseOtherDelimiter(line record, unnamed bool) error {
 		tool.CutText(line.values[0], 100), line.values[0][at], line.values[0][at:at+1])}
 }
 
-// columnNames are the names of the columns.
+// columnNames returns the names of the columns.
 func columnNames(line record, unnamed bool) ([]string, error) {
 	if isHTML(line) {
 		return nil, &LineError{line.line, errHTML}

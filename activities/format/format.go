@@ -42,7 +42,7 @@ const (
 // All are the formats that can be read.
 var All = []string{JSON, JSONL, CSV, XML, Parquet, Text}
 
-// ReadingFields are the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
+// ReadingFields returns the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
 func ReadingFields(byDefault, what string, more ...playbook.Field) []playbook.Field {
 	return []playbook.Field{
 		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},
@@ -130,7 +130,7 @@ func (o *Options) readPacking(in interpreter.ToolInput) (err error) {
 	return nil
 }
 
-// encodingOf is the charset that the author says, by the field or as a key of csv.
+// encodingOf returns the charset that the author says, by the field or as a key of csv.
 func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 	encoding, err := tool.TextField(in, fieldEncoding)
 	if err != nil {
@@ -182,7 +182,7 @@ func SinkOptions(in interpreter.ToolInput) (o WriteOptions, err error) {
 // WrittenFormats are the formats that a sink writes.
 var WrittenFormats = []string{JSONL, CSV, Parquet}
 
-// SinkFormat is the format that a sink writes: the one that the author says, else that of the name in path; "" where neither says one.
+// SinkFormat returns the format that a sink writes: the one that the author says, else that of the name in path; "" where neither says one.
 func SinkFormat(in interpreter.ToolInput) (as string, err error) {
 	if as, err = tool.ChoiceField(in, fieldFormat, "", WrittenFormats...); err != nil || as != "" {
 		return as, err
@@ -268,7 +268,7 @@ func FormatOfType(mediaType string) (format string, packed bool) {
 	return Text, false
 }
 
-// FileNameOf is the file's name that an answer says, "" for none.
+// FileNameOf returns the file's name that an answer says, "" for none.
 func FileNameOf(contentDisposition string) string {
 	_, parameters, err := mime.ParseMediaType(contentDisposition)
 	if err != nil {

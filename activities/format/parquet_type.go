@@ -50,7 +50,7 @@ type ParquetColumn struct {
 
 var writtenType = regexp.MustCompile(`^([a-z ]+?) ?(?:\( ?([0-9]{1,9}) ?(?:, ?([0-9]{1,9}) ?)?\))?( not null)?$`)
 
-// mostDigits is how many digits a numeric column may have: those of 128 bits, which all readers know.
+// mostDigits bounds the digits of a numeric column: a number of 128 bits, which all readers know.
 const mostDigits = 38
 
 // NewParquetColumn makes a column of a type as an author or a manifest has it, such as numeric(12, 2) or text not null.
@@ -86,7 +86,7 @@ func NewParquetColumn(name, typed string) (ParquetColumn, error) {
 	return c, fmt.Errorf("%q is not a type of Parquet columns, which are %s%s", typed, strings.Join(ColumnTypes, ", "), near)
 }
 
-// Type is the type as manifests have it.
+// Type returns the type as manifests have it.
 func (c ParquetColumn) Type() string {
 	typed := c.typed
 	switch typed {
@@ -107,7 +107,7 @@ const (
 	digits64 = 18
 )
 
-// parquetNode is the column in a schema.
+// parquetNode returns the column in a schema.
 func (c ParquetColumn) parquetNode() parquet.Node {
 	var node parquet.Node
 	switch c.typed {
@@ -147,10 +147,10 @@ func (c ParquetColumn) parquetNode() parquet.Node {
 	return parquet.Optional(node)
 }
 
-// decimalBytes are those of a decimal of more than 64 bits.
+// decimalBytes returns the bytes of a decimal of more than 64 bits.
 const decimalBytes = 16
 
-// readValue is a value as the column has it. problem says why it has no place for it, "" where it has: no value is rounded, cut or turned
+// readValue returns a value as the column has it. problem says why it has no place for it, "" where it has: no value is rounded, cut or turned
 // into another one.
 func (c ParquetColumn) readValue(value any) (kept parquet.Value, problem string) {
 	switch c.typed {
@@ -195,7 +195,7 @@ func (c ParquetColumn) readValue(value any) (kept parquet.Value, problem string)
 // plainNumber is a number as in JSON, without an exponent.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// exactNumber is the number that a value is, or the plain form of which a text is.
+// exactNumber returns the number that a value is, or the plain form of which a text is.
 func exactNumber(value any) (*big.Rat, bool) {
 	var text string
 	switch value := value.(type) {
@@ -336,7 +336,7 @@ type CellKind string
 // wholeNumber is the kind of whole numbers that a column of floats would hold too.
 const wholeNumber CellKind = "whole"
 
-// kindOfValue is the kind of a value alone, as tables have it where nothing says their types. Numbers whose digits no float64 keeps are text.
+// kindOfValue returns the kind of a value alone, as tables have it where nothing says their types. Numbers whose digits no float64 keeps are text.
 func kindOfValue(value any) CellKind {
 	switch value.(type) {
 	case nil:
@@ -359,7 +359,7 @@ func kindOfValue(value any) CellKind {
 	return typeText
 }
 
-// MergeWith is the kind of values of one kind or the other.
+// MergeWith returns the kind of values of one kind or the other.
 func (k CellKind) MergeWith(other CellKind) CellKind {
 	is := func(a, b CellKind) bool { return k == a && other == b || k == b && other == a }
 	switch {
@@ -377,7 +377,7 @@ func (k CellKind) MergeWith(other CellKind) CellKind {
 	return typeText
 }
 
-// ParquetColumn is a column with the type of the kind; ok is false for "".
+// ParquetColumn returns a column with the type of the kind; ok is false for "".
 func (k CellKind) ParquetColumn(name string) (column ParquetColumn, ok bool) {
 	if k == wholeNumber {
 		k = typeBigint
@@ -385,7 +385,7 @@ func (k CellKind) ParquetColumn(name string) (column ParquetColumn, ok bool) {
 	return ParquetColumn{Name: name, typed: string(k)}, k != ""
 }
 
-// KindsOf are the kinds of the columns of rows, which are maps.
+// KindsOf returns the kinds of the columns of rows, which are maps.
 func KindsOf(rows []any) map[string]CellKind {
 	kinds := map[string]CellKind{}
 	for _, row := range rows {

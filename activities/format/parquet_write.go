@@ -139,7 +139,7 @@ func (w *ParquetWriter) checkNames(number int, row any) error {
 	return nil
 }
 
-// misfitValue is the error of a value that its column does not hold.
+// misfitValue returns the error of a value that its column does not hold.
 func misfitValue(number int, column ParquetColumn, value any, problem string) error {
 	const shown = 100
 	return &MisfitError{number, column.Name, fmt.Sprintf("%q %s, and its column is of type %s; change the value in args or fields, or set another type for the column before it is first written, such as columns: {%s: text}",

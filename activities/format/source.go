@@ -137,7 +137,7 @@ func (s *RowSource) isUTF8(ctx context.Context, o Options, charset string, most 
 	return err == nil, err
 }
 
-// readError is the error of a source that cannot be read to its end.
+// readError returns the error of a source that cannot be read to its end.
 func (s *RowSource) readError(o Options, err error) error {
 	if own, ok := errors.AsType[*tool.Error](err); ok {
 		return own

@@ -62,7 +62,7 @@ func (r *rowReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// streamLines are the values of JSON Lines; empty lines are left out.
+// streamLines returns the values of JSON Lines; empty lines are left out.
 func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
 		in := bufio.NewReader(content)
@@ -88,7 +88,7 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// jsonElements are the elements of the list that JSON is, or has at a path. What is around the list is read too, as JSON may end too soon
+// jsonElements returns the elements of the list that JSON is, or has at a path. What is around the list is read too, as JSON may end too soon
 // there.
 func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
@@ -195,7 +195,7 @@ func (l *listReader) skipValue() error {
 	}
 }
 
-// finishList reads the end of the list, and what is behind it. The error is io.EOF where that is all.
+// finishList reads the end of the list and what follows it. The error is io.EOF if nothing follows.
 func (l *listReader) finishList() error {
 	if _, err := l.Token(); err != nil {
 		return unexpectedEnd(err)
@@ -226,7 +226,7 @@ func (l *listReader) finishList() error {
 	return errors.New("something follows the " + map[bool]string{true: "list", false: "map"}[len(l.path) == 0])
 }
 
-// unexpectedEnd is the error of content that ends too soon.
+// unexpectedEnd returns the error of content that ends too soon.
 func unexpectedEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

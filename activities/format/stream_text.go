@@ -47,7 +47,7 @@ func (v *utf8Validator) Transform(dst, src []byte, atEOF bool) (written, read in
 	return good, good, transform.ErrShortDst
 }
 
-// validUTF8 is the length of the longest valid UTF-8 at the beginning of content.
+// validUTF8 returns the length of the longest valid UTF-8 at the beginning of content.
 func validUTF8(content []byte) int {
 	if utf8.Valid(content) {
 		return len(content)

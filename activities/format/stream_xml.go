@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// streamElements are the elements of XML at a path from its first element, each a value as in a whole document. There may be none within the
+// streamElements returns the elements of XML at a path from its first element, each a value as in a whole document. There may be none within the
 // element before, which has to be there once. What is around them is read too, and left out.
 func streamElements(content *rowReader, path, always []string) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
@@ -53,7 +53,7 @@ type elementReader struct {
 	line    int      // in which the row begins
 }
 
-// nextToken reads on by a token. The row is that which it ends, nil for none.
+// nextToken reads the next token. It returns the row that the token ends; nil for none.
 func (r *elementReader) nextToken(token xml.Token) (row *PlacedRow, err error) {
 	start, starts := token.(xml.StartElement)
 	switch {
@@ -119,7 +119,7 @@ func (r *elementReader) enterElement(start xml.StartElement) error {
 	return nil
 }
 
-// endDocument is the error of XML that ends too soon, or has no place for rows.
+// endDocument returns the error of XML that ends too soon, or has no place for rows.
 func (r *elementReader) endDocument() error {
 	switch {
 	case len(r.open) > 0:

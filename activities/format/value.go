@@ -55,7 +55,7 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 	return string(content), nil
 }
 
-// sniffValue is the value of decompressed bytes of unknown format. Numbers and words are text,
+// sniffValue returns the value of decompressed bytes of unknown format. Numbers and words are text,
 // as they would be without compression.
 func sniffValue(ctx context.Context, content []byte, what string, most int) (any, error) {
 	if begin := bytes.TrimSpace(content); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') {
@@ -83,7 +83,7 @@ func listOf(rows iter.Seq2[any, error]) (any, error) {
 	return list, nil
 }
 
-// jsonLines are the values of JSON Lines; empty lines are left out.
+// jsonLines returns the values of JSON Lines; empty lines are left out.
 func jsonLines(content []byte) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		number := 0

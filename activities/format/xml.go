@@ -31,7 +31,7 @@ const (
 	maxDepth = 1000
 )
 
-// listsOf reads the field xml.
+// listsOf reads the field xml, and returns the paths of elements that are always lists.
 func listsOf(step string, written map[string]any) ([]string, error) {
 	for name := range written {
 		if name != keyLists {
@@ -70,7 +70,7 @@ var declaration = regexp.MustCompile(`^\s*<\?xml\s[^>]*\bencoding\s*=\s*["']([A-
 // declarationBytes is how far the declaration reaches.
 const declarationBytes = 200
 
-// CharsetOf is the charset that content is in, as the author says, else what brought it, said, or else XML itself; "" where none does.
+// CharsetOf returns the charset that content is in, as the author says, else what brought it, said, or else XML itself; "" where none does.
 func (o Options) CharsetOf(content []byte, said string) string {
 	charset := cmp.Or(o.Encoding, said)
 	if charset == "" && o.Format == XML {
@@ -116,7 +116,7 @@ func xmlValue(content []byte, lists []string) (any, error) {
 	return r.root, nil
 }
 
-// locateError is an error with the line that the reader has come to.
+// locateError returns an error with the line that the reader has come to.
 func (r *xmlReader) locateError(err error) error {
 	if syntax, ok := errors.AsType[*xml.SyntaxError](err); ok {
 		return &LineError{Line: syntax.Line, Err: errors.New(syntax.Msg)}
@@ -146,7 +146,7 @@ func (r *xmlReader) addToken(token xml.Token) error {
 	return nil
 }
 
-// writtenName is an XML name with its prefix, as the document has it.
+// writtenName returns an XML name with its prefix, as the document has it.
 func writtenName(name xml.Name) string {
 	if name.Space == "" {
 		return name.Local
@@ -175,7 +175,7 @@ func (r *xmlReader) startElement(token xml.StartElement) error {
 	return nil
 }
 
-// setMember sets a member that is not there yet.
+// setMember sets a member that does not exist yet.
 func (e *xmlElement) setMember(name string, value any) bool {
 	if e.members == nil {
 		e.members = map[string]any{}
@@ -209,7 +209,7 @@ func (r *xmlReader) endElement(name string) error {
 	return nil
 }
 
-// listValue is the value of an element, in a list where its name says so.
+// listValue returns the value of an element, in a list where its name says so.
 func (r *xmlReader) listValue(name string, value any) any {
 	if slices.Contains(r.lists, name) {
 		return []any{value}
@@ -217,7 +217,7 @@ func (r *xmlReader) listValue(name string, value any) any {
 	return value
 }
 
-// addElement adds an element to those of its name.
+// addElement adds an element to the elements with its name.
 func (e *xmlElement) addElement(name string, value any, always bool) {
 	e.elements = true
 	switch before, there := e.members[name]; {
@@ -234,7 +234,7 @@ func (e *xmlElement) addElement(name string, value any, always bool) {
 	}
 }
 
-// elementValue is the value of an element that has ended.
+// elementValue returns the value of an element that has ended.
 func (e *xmlElement) elementValue() any {
 	text := string(e.text)
 	switch {

@@ -101,5 +101,5 @@ func memberNames(files []*zip.File) string {
 	return strings.Join(names, ", ")
 }
 
-// shownMember is the name of a member in a message.
+// shownMember returns the name of a member in a message.
 func shownMember(f *zip.File) string { return tool.CutText(f.Name, 80) }

@@ -147,7 +147,7 @@ func (d *driveRun) countReceived() {
 	}
 }
 
-// driveOutput is the state of all calls. Pages that the workflow sent along are left out.
+// driveOutput returns the state of all calls. Pages that the workflow sent along are left out.
 func (d *driveRun) driveOutput() call.DriveOutput {
 	output := d.progress.progressOutput()
 	output.Budget = d.tally.budgetError()
@@ -230,7 +230,7 @@ func (t *tally) countEnded(result *interpreter.CallResult) {
 	}
 }
 
-// budgetError is the error of the loop once its budget is spent.
+// budgetError returns the error of the loop once its budget is spent.
 func (t *tally) budgetError() *interpreter.ErrorObject {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -371,7 +371,7 @@ func (p *progress) progressSnapshot() progressDetails {
 // mostMade bounds the stretches that a heartbeat has of calls that make attempts.
 const mostMade = 200
 
-// openAttempts are the attempts that are being made, by the positions of their calls.
+// openAttempts returns the attempts that are being made, by the positions of their calls.
 func (p *progress) openAttempts() []call.Doing {
 	all := slices.SortedFunc(maps.Values(p.doing), func(x, y call.Doing) int { return cmp.Compare(x.Call, y.Call) })
 	made := 0
@@ -405,7 +405,7 @@ func (p *progress) recordTurnWait(i int, waits bool) {
 	}
 }
 
-// heartbeatDetails are the details of heartbeats. Lost workers count only if no progress was
+// heartbeatDetails returns the details of heartbeats. Lost workers count only if no progress was
 // made between them.
 func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
 	h := p.progressSnapshot()

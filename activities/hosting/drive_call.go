@@ -272,7 +272,7 @@ func (h *hostedCall) drivenUndecided() call.Driven {
 	return call.Driven{State: &h.before, Outcome: h.outcome, Made: h.made, Unwritten: h.unwritten}.WithinBytes(h.host.Attempts.Resources.Payloads.MaxBytes)
 }
 
-// drivenToEnd is the end of the call, without data that its loop does not keep.
+// drivenToEnd returns the end of the call, without data that its loop does not keep.
 func (h *hostedCall) drivenToEnd(result interpreter.CallResult) call.Driven {
 	if h.step.Loop != nil && h.step.Loop.StatsOnly {
 		result.Data = expression.Value{}
@@ -417,7 +417,7 @@ func (h *hostedCall) prepareWrite(ctx context.Context, in interpreter.ToolInput)
 	return in
 }
 
-// noteFor is the note of the write that is due, nil if its sink records none or the note would
+// noteFor returns the note of the write that is due, nil if its sink records none or the note would
 // be too large. warnings are the warnings of the sink's call.
 func (h *hostedCall) noteFor(in interpreter.ToolInput, warnings []string) *interpreter.LedgerEntry {
 	ledger, ok := h.host.Attempts.Tools[in.Tool].(tool.Ledger)
@@ -499,7 +499,7 @@ func (d *driveRun) attempt(ctx context.Context, input interpreter.ToolInput) (at
 	return d.host.Attempts.MakeAttempt(ctx, d.withRunInfo(input))
 }
 
-// withRunInfo is the input of an attempt as its tool gets it, with the run that it belongs to.
+// withRunInfo returns the input of an attempt as its tool gets it, with the run that it belongs to.
 func (d *driveRun) withRunInfo(input interpreter.ToolInput) interpreter.ToolInput {
 	input.ControlID, input.ControlVersion = d.in.ControlID, d.in.ControlVersion
 	input.Parents = d.in.Task.Nesting.BriefParents()

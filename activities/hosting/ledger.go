@@ -55,7 +55,7 @@ type notedPlace struct {
 	calls []string
 }
 
-// notedPlaces are the ledgers of calls. What cannot be rendered was not written to.
+// notedPlaces returns the ledgers of calls. What cannot be rendered was not written to.
 func notedPlaces(in call.ForgetInput) []*notedPlace {
 	book, step, err := in.Task.LoadStep()
 	if err != nil {

@@ -81,7 +81,7 @@ type StepStates interface {
 	Set(ctx context.Context, change incremental.StateChange) error
 }
 
-// StoreOf is the store of a place, or of a group.
+// StoreOf returns the store of a place, or of a group.
 func (s *StateStores) StoreOf(place *interpreter.ToolInput, group string) StepStates {
 	if place == nil {
 		return s.Groups.GroupOf(group)
@@ -178,7 +178,7 @@ func StateError(ctx context.Context, waited time.Duration, what string, err erro
 	return attempt.ApplicationError(&object)
 }
 
-// unreachableError is the error of a state that cannot be claimed or moved now.
+// unreachableError returns the error of a state that cannot be claimed or moved now.
 func unreachableError(kind interpreter.Kind, what, cause string) interpreter.ErrorObject {
 	return interpreter.ErrorObject{Kind: kind, Class: interpreter.ClassRetryable, Message: what + " is out of reach: " + cause, Cause: cause}
 }

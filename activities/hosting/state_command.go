@@ -71,14 +71,14 @@ func (s *StateStores) withTool(ctx context.Context, place interpreter.ToolInput)
 	return &place
 }
 
-// States are the states whose names have a prefix.
+// States returns the states whose names have a prefix.
 func (p placeStore) States(ctx context.Context, prefix string) ([]incremental.State, error) {
 	return callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.State, error) {
 		return of.States(ctx, place, prefix)
 	})
 }
 
-// History is the changes of a state.
+// History returns the changes of a state.
 func (p placeStore) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
 	return callAtPlace(ctx, p, func(ctx context.Context, of tool.StateStore, place interpreter.ToolInput) ([]incremental.StateChange, error) {
 		return of.StateHistory(ctx, place, name)

@@ -302,12 +302,12 @@ func (l *credentials) applyHeaders(request *http.Request) error {
 	return nil
 }
 
-// headerNames are the headers that may carry credentials.
+// headerNames returns the headers that may carry credentials.
 func (l *credentials) headerNames() []string {
 	return append([]string{authorization, "Cookie", "Proxy-Authorization", l.place.Header}, slices.Collect(maps.Keys(l.header))...)
 }
 
-// withoutQuery is an address without the parameters that the connection adds, for messages and the history: servers
+// withoutQuery returns an address without the parameters that the connection adds, for messages and the history: servers
 // repeat them in links.
 func (l *credentials) withoutQuery(address *url.URL) *url.URL {
 	if len(l.query) == 0 || address.RawQuery == "" {

@@ -115,7 +115,7 @@ func (l *credentials) learnClock(refusal *http.Response) bool {
 	return signs && account.of.TokenURL == nil && account.clock.learnDate(refusal)
 }
 
-// lastAnswer is an answer after which nothing is sent again. If it refuses the request without looking like an error,
+// lastAnswer returns an answer after which nothing is sent again. If it refuses the request without looking like an error,
 // it becomes one.
 func (t *renewingTransport) lastAnswer(response *http.Response, err error) (*http.Response, error) {
 	if err != nil {
@@ -190,7 +190,7 @@ func (j hostJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 	j.CookieJar.SetCookies(u, cookies)
 }
 
-// Cookies are the cookies that a request to u has.
+// Cookies returns the cookies that a request to u has.
 func (j hostJar) Cookies(u *url.URL) []*http.Cookie {
 	if j.out.left || !tool.SameHost(j.out.request.URL, u) {
 		return nil

@@ -76,7 +76,7 @@ func (*awsKeys) maskSignature(ctx context.Context, header string) {
 	}
 }
 
-// digestOf is the SHA-256 of a request's body, in hex.
+// digestOf returns the SHA-256 of a request's body, in hex.
 func digestOf(request *http.Request) (string, error) {
 	sum := sha256.New()
 	if request.Body != nil && request.Body != http.NoBody {

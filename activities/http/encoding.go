@@ -86,7 +86,7 @@ func newInflater(body *bufio.Reader) (io.Reader, error) {
 	return flate.NewReader(body), nil
 }
 
-// mispackedError is the error of a body that is not encoded as Content-Encoding says; nil for other errors and for a
+// mispackedError returns the error of a body that is not encoded as Content-Encoding says; nil for other errors and for a
 // truncated body.
 func mispackedError(response *http.Response, err error) error {
 	var corrupt flate.CorruptInputError

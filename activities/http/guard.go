@@ -20,8 +20,8 @@ type guardedTransport struct {
 	named egress.HostMatcher
 }
 
-// newGuardedTransport makes a transport. named is which hosts the operator's connection names, config has its certificates; nil
-// for the usual ones.
+// newGuardedTransport returns a transport that obeys the rules. named reports which hosts the operator's connection
+// names. config has the connection's certificates; nil uses the usual ones.
 func newGuardedTransport(rules *egress.Policy, named egress.HostMatcher, config *tls.Config) *guardedTransport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	direct := rules.Dial(dialer, named)
@@ -41,7 +41,7 @@ func newGuardedTransport(rules *egress.Policy, named egress.HostMatcher, config 
 // proxyKey is the key of the proxy of a request.
 type proxyKey struct{}
 
-// proxyOf is the proxy of a request, nil for none.
+// proxyOf returns the proxy of a request, nil for none.
 func proxyOf(ctx context.Context) *url.URL {
 	proxy, _ := ctx.Value(proxyKey{}).(*url.URL)
 	return proxy
@@ -61,7 +61,7 @@ func (g *guardedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return g.Transport.RoundTrip(request.WithContext(context.WithValue(request.Context(), proxyKey{}, proxy)))
 }
 
-// hostPortOf is the host of a URL with the port that requests to it go to.
+// hostPortOf returns the host of a URL with the port that requests to it go to.
 func hostPortOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" && u.Scheme == "https" {

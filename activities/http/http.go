@@ -36,7 +36,7 @@ var (
 	_ tool.Beginner = (*Tool)(nil)
 )
 
-// New makes the tool. transport replaces the usual one; nil is that.
+// New returns the tool. transport replaces the usual transport; nil uses the usual one.
 func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	if transport == nil {
 		transport = newGuardedTransport(res.Egress, egress.NoConnection, nil)
@@ -45,8 +45,8 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), kept: kept}
 }
 
-// ObserveRequests lays a transport around that of all requests of attempts, redirects included. Requests for
-// tokens do not pass it. It is called before the tool is used.
+// ObserveRequests wraps the transport of all requests of attempts, redirects included, but not of requests for
+// tokens. It must be called before the tool is used.
 func (t *Tool) ObserveRequests(around func(http.RoundTripper) http.RoundTripper) { t.observe = around }
 
 // newTransport differs from the standard one in its pool: a loop of 500
@@ -180,8 +180,8 @@ func (t *Tool) Close() error {
 // BeginsItself marks a tool that waits before it acts.
 func (*Tool) BeginsItself() {}
 
-// beginOnConnection makes a request that begins the attempt once it has a connection.
-// With a transport that has no trace the attempt begins at once.
+// beginOnConnection returns a request that begins the attempt once it has a connection. If the transport cannot be
+// traced, the attempt begins at once.
 func (t *Tool) beginOnConnection(request *http.Request) (*http.Request, error) {
 	ctx := request.Context()
 	switch t.transport.(type) {
@@ -270,7 +270,7 @@ func (t *Tool) newClient(out *outgoing, stop context.CancelCauseFunc) *http.Clie
 	return client
 }
 
-// withField is a copy of fields with one more.
+// withField returns a copy of fields with one more.
 func withField(fields map[string]expression.Value, name string, v any) map[string]expression.Value {
 	more := maps.Clone(fields)
 	if more == nil {
@@ -332,7 +332,7 @@ func dropsBody(request *http.Request, redirect *http.Response) bool {
 	return request.Method != http.MethodGet && request.Method != http.MethodHead || request.ContentLength != 0
 }
 
-// unfollowedError is the error of a redirect that says nowhere to go.
+// unfollowedError returns the error of a redirect that says nowhere to go.
 func (out *outgoing) unfollowedError(response *http.Response) error {
 	switch response.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:

@@ -224,7 +224,7 @@ const landBuffer = 64 << 10
 // errIdle is the error of a body that stopped coming.
 var errIdle = fmt.Errorf("nothing came for %s", landIdle)
 
-// diskError is the error of the file that a body is landed in.
+// diskError returns the error of the file that a body is landed in.
 func diskError(err error) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "no_space", Err: err,
@@ -232,7 +232,7 @@ func diskError(err error) error {
 	}
 }
 
-// rowSource is the body that was landed.
+// rowSource returns the body that was landed.
 func (l *landing) rowSource() *format.RowSource {
 	mediaType, charset := format.MediaType(l.answer.Header.Get("Content-Type"))
 	as, _ := format.FormatOfType(mediaType)

@@ -65,7 +65,7 @@ type keptLinks struct {
 	bytes int
 }
 
-// addLink keeps a link under those of its relations that have none yet.
+// addLink records a link for each of its relations that has none yet.
 func (k *keptLinks) addLink(target, parameters string) error {
 	address := "" // not read yet
 	for relation := range strings.FieldsSeq(relationOf(parameters)) {
@@ -132,7 +132,7 @@ func nextLink(value string) (target, parameters, rest string) {
 	return target, value[:comma], value[comma+1:]
 }
 
-// relationOf is the first rel among parameters such as `; rel="next"; title=x`.
+// relationOf returns the first rel among parameters such as `; rel="next"; title=x`.
 func relationOf(parameters string) string {
 	for parameters != "" {
 		var one string
@@ -149,7 +149,7 @@ func relationOf(parameters string) string {
 	return ""
 }
 
-// indexUnquoted is the place of a byte outside quotes, -1 for none.
+// indexUnquoted returns the place of a byte outside quotes, -1 for none.
 func indexUnquoted(s string, wanted byte) int {
 	quoted := false
 	for i := 0; i < len(s); i++ {

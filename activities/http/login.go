@@ -45,7 +45,7 @@ func (l *keptLogin) issueToken(ctx context.Context) (accessToken, error) {
 	return accessToken{value: "Bearer " + given.Access, token: given.Access, until: given.UsableUntil}, nil
 }
 
-// issueError is an error of issue as that of an attempt.
+// issueError converts an error of issueToken to the error of an attempt.
 func (l *keptLogin) issueError(name string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &tool.Error{
@@ -123,7 +123,7 @@ func (x *loginExchange) exchangeToken(ctx context.Context, refresh string) (tool
 	return tokens, login.EndToken, nil
 }
 
-// exchangedTokens are the tokens of an endpoint's response to a request at some time.
+// exchangedTokens returns the tokens of an endpoint's response to a request at some time.
 func exchangedTokens(token *oauth2.Token, asked time.Time) (tool.ExchangedTokens, error) {
 	access, err := bearerToken(token, asked)
 	if err != nil {
@@ -139,7 +139,7 @@ func (x *loginExchange) sendRefresh(ctx context.Context, refresh string) (*oauth
 	})
 }
 
-// clientConfig is the client as the library knows it.
+// clientConfig returns the client as the library knows it.
 func (x *loginExchange) clientConfig() *oauth2.Config {
 	config := &oauth2.Config{
 		ClientID: x.of.ID, ClientSecret: x.of.Secret, Scopes: x.of.Scopes,
@@ -176,7 +176,7 @@ func (x *loginExchange) asClient(send func(*oauth2.Config) (*oauth2.Token, error
 // invalidGrant is the error code of token endpoints for an invalid refresh token (RFC 6749, section 5.2).
 const invalidGrant = "invalid_grant"
 
-// exchangeEnd is the end of an exchange with an error.
+// exchangeEnd returns the end of an exchange with an error.
 func (x *loginExchange) exchangeEnd(err error) (login.ExchangeEnd, error) {
 	failure := x.failureOf(err)
 	refused, answered := errors.AsType[*oauth2.RetrieveError](err)
@@ -193,7 +193,7 @@ func (x *loginExchange) exchangeEnd(err error) (login.ExchangeEnd, error) {
 	return login.EndFailed, failure
 }
 
-// failureOf is an error of the endpoint as that of an attempt.
+// failureOf converts an error of the endpoint to the error of an attempt.
 func (x *loginExchange) failureOf(err error) error {
 	if tool.IsContextError(err) {
 		err = &url.Error{Op: "Post", URL: tool.Origin(x.of.TokenURL), Err: err}
@@ -201,7 +201,7 @@ func (x *loginExchange) failureOf(err error) error {
 	return tokenError(x.name, x.of.TokenURL, err)
 }
 
-// scopesOf are the scopes that an endpoint has granted, nil if it does not say.
+// scopesOf returns the scopes that an endpoint has granted, nil if it does not say.
 func scopesOf(token *oauth2.Token) []string {
 	text, _ := token.Extra("scope").(string)
 	if text == "" {

@@ -42,7 +42,7 @@ func (t *Tool) ChallengeLogin(ctx context.Context, start login.BeginRequest) (lo
 	return challenge, answer.DeviceCode, nil
 }
 
-// personalExchange is an exchange for a login that people make.
+// personalExchange returns an exchange for a login that people make.
 func (t *Tool) personalExchange(ctx context.Context, start login.BeginRequest) (*loginExchange, error) {
 	x, err := t.newExchange(ctx, start.Connection)
 	switch {

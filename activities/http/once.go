@@ -50,7 +50,7 @@ func (o *onceTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 }
 
-// rewindBody is the request with its body as it was.
+// rewindBody returns the request with its body as it was.
 func rewindBody(request *http.Request) (*http.Request, error) {
 	if request.Body == nil || request.GetBody == nil {
 		return request, nil
@@ -123,7 +123,7 @@ func (s *sending) gotConn(info httptrace.GotConnInfo) {
 	s.start = wire.written.Load()
 }
 
-// brokeError is the error of a request that was not sent again.
+// brokeError returns the error of a request that was not sent again.
 func (s *sending) brokeError() error {
 	if s.h2 {
 		return errTurnedAway
@@ -144,7 +144,7 @@ type wire struct {
 	broke   atomic.Pointer[error]
 }
 
-// dialOnWires wraps the connections of dial as wires.
+// dialOnWires returns a dial function whose connections are wires.
 func dialOnWires(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

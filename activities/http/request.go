@@ -78,7 +78,7 @@ func bodyReader(content []byte) io.Reader {
 	return bytes.NewReader(content)
 }
 
-// targetURL is the url field with params laid over its query.
+// targetURL returns the url field with params laid over its query.
 func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 	raw, err := tool.RequiredText(in, "url")
 	if err != nil {
@@ -115,7 +115,7 @@ func targetURL(in interpreter.ToolInput, login *credentials) (*url.URL, error) {
 	return login.withoutQuery(target), nil
 }
 
-// requestBody is the body's bytes, nil for none, and its content type.
+// requestBody returns the body's bytes, nil for none, and its content type.
 func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	form, err := tool.MapField(in, "form")
 	if err != nil {
@@ -128,8 +128,8 @@ func requestBody(in interpreter.ToolInput) ([]byte, string, error) {
 	return content, contentType, nil
 }
 
-// setHeaders sets the author's headers, and default ones that the author does not set: those of
-// plain, and those of this request.
+// setHeaders sets the author's headers, then the defaults that the author did not set: the defaults in plain, and
+// the defaults of this request.
 func setHeaders(sent *http.Request, in interpreter.ToolInput, contentType string, plain http.Header) error {
 	headers, err := tool.MapField(in, "headers")
 	if err != nil {
@@ -198,7 +198,7 @@ func requestPath(request *http.Request) string {
 	return request.Method + " " + redactURL(request.URL)
 }
 
-// redactURL is a URL as configuration errors show it: scheme, host and path, without
+// redactURL returns a URL as configuration errors show it: scheme, host and path, without
 // user, password, query and fragment.
 func redactURL(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}

@@ -99,7 +99,7 @@ func refusePart(response *http.Response) error {
 	}
 }
 
-// finalURL is the address after redirects; it goes into the history, so it
+// finalURL returns the address after redirects; it goes into the history, so it
 // has no password.
 func finalURL(request *http.Request) string {
 	u := *request.URL
@@ -107,7 +107,7 @@ func finalURL(request *http.Request) string {
 	return tool.CutText(u.String(), maxLink)
 }
 
-// flatHeaders are the headers in lower case, several of one name joined.
+// flatHeaders returns the headers in lower case, several of one name joined.
 func flatHeaders(header http.Header) map[string]string {
 	flat := make(map[string]string, len(header))
 	for name, values := range header {
@@ -148,7 +148,7 @@ func readBody(ctx context.Context, response *http.Response, limit int64, options
 	return content, was, err
 }
 
-// formatOf is the format of a successful response: as the author says, else by content type,
+// formatOf returns the format of a successful response: as the author says, else by content type,
 // else by its name or that of an archive member, else by its decompressed bytes.
 func formatOf(response *http.Response, said string, was packing) string {
 	if said != "" {
@@ -200,7 +200,7 @@ const typeInvalid = "invalid_"
 // formatNames are the formats as people call them.
 var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV", format.XML: "XML"}
 
-// invalidError is the error of a body that is invalid in its format, maybe because it was
+// invalidError returns the error of a body that is invalid in its format, maybe because it was
 // truncated.
 func invalidError(response *http.Response, body []byte, as, what string, err error) error {
 	e := &tool.Error{
@@ -225,7 +225,7 @@ func invalidError(response *http.Response, body []byte, as, what string, err err
 	return e
 }
 
-// unpackError is the error of a body that is not packed as the author says, or takes
+// unpackError returns the error of a body that is not packed as the author says, or takes
 // too much to unpack.
 func unpackError(response *http.Response, err error) error {
 	return &tool.Error{
@@ -244,7 +244,7 @@ const typeLongNumber = "long_number"
 // typeNotText is the type of the error of a body that is no text.
 const typeNotText = "not_text"
 
-// notTextError is the error of a body that is not text. Converted to text it would look like a
+// notTextError returns the error of a body that is not text. Converted to text it would look like a
 // response.
 func notTextError(response *http.Response, body []byte, where string) error {
 	return &tool.Error{
@@ -262,7 +262,7 @@ const shownType = 100
 // workers read pages that nobody sees.
 const maxErrorRead = 8 * tool.MaxErrorBody
 
-// statusError is the error of a response that says it failed.
+// statusError returns the error of a response that says it failed.
 func (t *Tool) statusError(ctx context.Context, response *http.Response, headers map[string]string) error {
 	wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now())
 	e := &tool.Error{
@@ -295,7 +295,7 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 // unreadRest ends the text of a failed response that is longer than what is read of it.
 var unreadRest = fmt.Sprintf("\n… the answer has more than %d bytes, and the rest was not read …", maxErrorRead)
 
-// formatOfError is the format of an answer that failed.
+// formatOfError returns the format of an answer that failed.
 func formatOfError(response *http.Response) string {
 	mediaType, _ := format.MediaType(response.Header.Get("Content-Type"))
 	if byType, _ := format.FormatOfType(mediaType); byType == format.JSON {
@@ -317,7 +317,7 @@ func leadingText(body []byte) string {
 	return string(body)
 }
 
-// requestError is the error of a request without a usable answer. The error of
+// requestError returns the error of a request without a usable answer. The error of
 // net/http quotes the whole URL, so only its cause is quoted.
 func requestError(ctx context.Context, request *http.Request, err error) error {
 	if own, ok := errors.AsType[*tool.Error](err); ok {
@@ -333,7 +333,7 @@ func requestError(ctx context.Context, request *http.Request, err error) error {
 	return tool.UnreachableError(fmt.Sprintf("%s: %s", requestLine(request), deniedCause(cause)), cause)
 }
 
-// deniedCause is the error of an address that may not be connected to, without what says how it was connected to; another error
+// deniedCause returns the error of an address that may not be connected to, without what says how it was connected to; another error
 // is unchanged.
 func deniedCause(err error) error {
 	if denied, ok := errors.AsType[*egress.DeniedError](err); ok {

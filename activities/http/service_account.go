@@ -102,7 +102,7 @@ func (a *serviceAccount) signToken() (string, error) {
 	return signed, nil
 }
 
-// issueError is an error of issue as that of an attempt.
+// issueError converts an error of issueToken to the error of an attempt.
 func (a *serviceAccount) issueError(name string, err error) error {
 	if unsigned, ok := errors.AsType[*signError](err); ok {
 		return tool.ConfigErrorf("connection %q: jwt cannot sign a token: %w", name, unsigned)

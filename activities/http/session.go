@@ -40,8 +40,8 @@ type sessionLogin struct {
 	http    *http.Client
 	jar     http.CookieJar // nil where cookies are not kept
 
-	// refusal is the error with which the login was refused, nil for none, and refusedAt its
-	// time. Both are guarded by the flight, which runs one login at a time.
+	// refusal is the error with which the login was refused, nil for none, and refusedAt its time. flight guards
+	// both, because it runs one login at a time.
 	refusal   *tool.Error
 	refusedAt time.Time
 }
@@ -223,7 +223,7 @@ func (f *filling) fillValue(value any) any {
 	return value
 }
 
-// refusedError is the error of a login that was answered with one.
+// refusedError returns the error of a login that was answered with one.
 func (a *loginAnswer) refusedError() error {
 	e := a.answerFault("it returned HTTP %d", a.status)
 	e.Class = interpreter.ClassifyHTTP(a.status, ratelimit.IsLimited(a.headers))
@@ -235,14 +235,14 @@ func (a *loginAnswer) refusedError() error {
 	return e
 }
 
-// answerFault is the error of an answer that cannot be used.
+// answerFault returns the error of an answer that cannot be used.
 func (a *loginAnswer) answerFault(format string, args ...any) *tool.Error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLogin, Status: a.status, Message: fmt.Sprintf(format, args...),
 	}
 }
 
-// tokenOf is the token of an answer.
+// tokenOf returns the token of an answer.
 func (a *loginAnswer) tokenOf(session *connection.SessionSettings) (accessToken, error) {
 	value, err := a.evaluateValue("token", session.Token)
 	if err != nil {
@@ -326,7 +326,7 @@ func (a *loginAnswer) tokenLife(value any) (life time.Duration, known bool) {
 	return time.Duration(min(seconds, mostLife.Seconds()) * float64(time.Second)), isNumber && seconds <= mostLife.Seconds()
 }
 
-// issueError is the error of a login as that of an attempt.
+// issueError converts the error of a login to the error of an attempt.
 func (l *sessionLogin) issueError(name string, err error) error {
 	where := fmt.Sprintf("connection %q: the login at %s", name, tool.Origin(l.session.Login.URL))
 	if broken, ok := errors.AsType[*url.Error](err); ok {
@@ -360,7 +360,7 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 	return expression.Truthy(refused), nil
 }
 
-// refusedError is the error for a response that refuses the token without being an error
+// refusedError returns the error for a response that refuses the token without being an error
 // itself.
 func (l *sessionLogin) refusedError(name string, response *http.Response) error {
 	return &tool.Error{
@@ -369,10 +369,10 @@ func (l *sessionLogin) refusedError(name string, response *http.Response) error 
 	}
 }
 
-// peekedBody is the value of a response body that is still to be read; nil if it is longer than maxRefusal.
+// peekedBody returns the value of a response body that is still to be read; nil if it is longer than maxRefusal.
 func peekedBody(response *http.Response) any { return bodyValue(peekedBytes(response)) }
 
-// peekedBytes are the bytes of a response body that is still to be read; nil if it is longer than
+// peekedBytes returns the bytes of a response body that is still to be read; nil if it is longer than
 // maxRefusal.
 func peekedBytes(response *http.Response) []byte {
 	read, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal+1)) // its error comes again
@@ -394,7 +394,7 @@ func peekedBytes(response *http.Response) []byte {
 	return read
 }
 
-// bodyValue is a body as JSON, else as text; nil if it is empty or neither.
+// bodyValue returns a body as JSON, else as text; nil if it is empty or neither.
 func bodyValue(body []byte) any {
 	if value, err := expression.Decode(body); err == nil {
 		return value

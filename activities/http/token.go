@@ -43,7 +43,7 @@ const (
 type issuer interface {
 	// issueToken requests a token. It belongs to no attempt, since others wait for the token too.
 	issueToken(ctx context.Context) (accessToken, error)
-	// issueError is an error of issue as that of an attempt.
+	// issueError converts an error of issueToken to the error of an attempt.
 	issueError(connection string, err error) error
 }
 
@@ -54,7 +54,7 @@ type accessToken struct {
 	until time.Time // when it is fetched anew, zero for never
 }
 
-// tokenSecrets are the parts of a token that must be masked, including what is sent with it.
+// tokenSecrets returns the parts of a token that must be masked, including what is sent with it.
 func (a accessToken) tokenSecrets() []string {
 	switch {
 	case a.value == "":
@@ -145,7 +145,7 @@ func (c *tokenCache) endSessions(logger *slog.Logger) {
 	all.Wait()
 }
 
-// configOf is the client as the library knows it.
+// configOf returns the client as the library knows it.
 func configOf(c *connection.OAuth2) *clientcredentials.Config {
 	config := &clientcredentials.Config{
 		ClientID: c.ID, ClientSecret: c.Secret, TokenURL: c.TokenURL.String(), Scopes: c.Scopes,
@@ -260,7 +260,7 @@ func (c *oauth2Client) issueToken(ctx context.Context) (accessToken, error) {
 	return bearerToken(token, asked)
 }
 
-// bearerToken is a token endpoint's response to a request at some time.
+// bearerToken returns a token endpoint's response to a request at some time.
 func bearerToken(token *oauth2.Token, asked time.Time) (accessToken, error) {
 	if token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer") {
 		return accessToken{}, errNoBearer
@@ -340,7 +340,7 @@ func usableUntil(asked, ends time.Time) time.Time {
 	return ends.Add(-min(tokenMargin, max(0, ends.Sub(asked)/5)))
 }
 
-// tokenError is the error of a token endpoint. It has only the error fields of RFC 6749, and
+// tokenError returns the error of a token endpoint. It has only the error fields of RFC 6749, and
 // nothing else of the response, which may contain a token.
 func tokenError(connection string, endpoint *url.URL, err error) error {
 	if tool.IsContextError(err) && !isURLError(err) {
@@ -369,7 +369,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	}
 }
 
-// unreachedError is the error of an endpoint that has not answered.
+// unreachedError returns the error of an endpoint that has not answered.
 func unreachedError(where string, err *url.Error) error {
 	failure := tool.UnreachableError(fmt.Sprintf("%s: %s", where, deniedCause(err.Err)), err.Err)
 	failure.Err = nil // a timeout of the endpoint is not one of the attempt

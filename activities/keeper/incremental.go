@@ -21,8 +21,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// statesOfOne is how many updates a worker's activities send to one group of states at a time:
-// see admissionsOfOne.
+// statesOfOne bounds the updates that a worker's activities send to one group of states at a time; see
+// admissionsOfOne.
 const statesOfOne = 2
 
 // States gives a worker's activities access to the workflows that store states and the progress of partitions.
@@ -48,7 +48,7 @@ type Group struct {
 	group  string
 }
 
-// GroupOf is the workflow of a group.
+// GroupOf returns the workflow of a group.
 func (s *States) GroupOf(group string) Group { return Group{s, group} }
 
 // Claim claims a state for a call.
@@ -100,7 +100,7 @@ func refusalError(object interpreter.ErrorObject) error {
 // refuses messages over 2 MB.
 const MostListed = 2000
 
-// States are the states whose names have a prefix.
+// States returns the states whose names have a prefix.
 func (k Group) States(ctx context.Context, prefix string) ([]incremental.State, error) {
 	states, within := []incremental.State{}, incremental.NameRange{Prefix: prefix}
 	for len(states) <= MostListed {
@@ -114,7 +114,7 @@ func (k Group) States(ctx context.Context, prefix string) ([]incremental.State, 
 	return states, nil
 }
 
-// History is the history of a state.
+// History returns the history of a state.
 func (k Group) History(ctx context.Context, name string) ([]incremental.StateChange, error) {
 	return queryStates[incremental.StateChange](ctx, incremental.WorkflowID(k.group), incremental.HistoryQuery, name)
 }
@@ -165,7 +165,7 @@ func StatesOfGroups(ctx context.Context, prefix string) (states []incremental.St
 	return states, more, nil
 }
 
-// workflowIDs are the IDs of the workflows that a query of the list finds, up to so many.
+// workflowIDs returns the IDs of the workflows that a list query finds, up to a number.
 func workflowIDs(ctx context.Context, query string, most int) (ids []string, more bool, err error) {
 	c, seen := activity.GetClient(ctx), map[string]bool{}
 	for page := []byte(nil); ; {
@@ -189,7 +189,7 @@ func workflowIDs(ctx context.Context, query string, most int) (ids []string, mor
 	}
 }
 
-// HoldersOf are the workflow IDs of the runs that have a turn in a queue and have not ended, and since when the first has it.
+// HoldersOf returns the workflow IDs of the runs that have a turn in a queue and have not ended, and since when the first has it.
 func HoldersOf(ctx context.Context, id string) (holders []string, since time.Time, err error) {
 	if !strings.HasPrefix(id, queue.StatePrefix) {
 		return nil, since, RefusalError(fmt.Sprintf("%q is not the queue of a state", id))
@@ -213,7 +213,7 @@ func stateQueue(ctx context.Context, id string) (queue.Queue, error) {
 	return of, nil
 }
 
-// runningHolders are the holders of a queue that have not ended.
+// runningHolders returns the holders of a queue that have not ended.
 func runningHolders(ctx context.Context, of queue.Queue) (holders []string, since time.Time, err error) {
 	for _, holder := range of.Holders {
 		running, err := isRunning(ctx, holder.Member)

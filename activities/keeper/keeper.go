@@ -2,7 +2,8 @@
 // partitions, trees, logins, mailboxes. It does not know tools or attempts: package activities passes in what it
 // needs of these.
 //
-// A thing has one name: its rules are in interpreter, its workflow is in workflows/keeper, its activities are here.
+// Each service has one name in three places: its rules are in interpreter, its workflow in workflows/keeper, and its
+// activities here.
 package keeper
 
 import (

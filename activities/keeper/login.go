@@ -137,7 +137,7 @@ func (l *Logins) exchange(ctx context.Context, in login.ExchangeRequest) (login.
 	return outcome, nil
 }
 
-// failureOf is an error as an *Error.
+// failureOf returns an error as an *Error.
 func failureOf(err error) *tool.Error {
 	if own, ok := errors.AsType[*tool.Error](err); ok {
 		return own
@@ -250,7 +250,7 @@ func (l *Logins) prove(ctx context.Context, proof login.FinishRequest) (login.Ex
 	return outcome, l.sealTokens(&outcome, proof.Connection, tokens)
 }
 
-// noKeys is the error of a worker that cannot keep tokens.
+// noKeys returns the error of a worker that cannot keep tokens.
 func (l *Logins) noKeys(connection string) *tool.Error {
 	return tool.ConfigErrorf("connection %q is a login whose tokens are kept, which requires %s in the worker's environment; %s", connection, seal.Variable, seal.Advice)
 }

@@ -51,7 +51,7 @@ const (
 	reportPatience = 15 * time.Minute
 )
 
-// fileName is the name of the file with the tokens of one exchange.
+// fileName returns the name of the file with the tokens of one exchange.
 func (s spooledTokens) fileName() string {
 	sum := sha256.Sum256([]byte(s.Namespace + "\x00" + s.Connection))
 	return fmt.Sprintf("%s-%d%s", hex.EncodeToString(sum[:digestBytes]), s.Outcome.Number, spoolSuffix)

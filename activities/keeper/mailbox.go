@@ -26,7 +26,7 @@ const (
 	deliveriesOfOne = 4
 )
 
-// MailboxActivities are the activities for answers that were kept, by name.
+// MailboxActivities returns the activities for answers that were kept, by name.
 func MailboxActivities() map[string]any {
 	d := deliverer{slots.New(deliveriesOfOne, 0)}
 	return map[string]any{interpreter.DeliverActivity: d.deliverAnswer, interpreter.SettleActivity: settleAnswers}

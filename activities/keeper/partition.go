@@ -13,7 +13,7 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// PartitionActivities are the activities of runs whose playbook has partitions, by name. ends makes the end of an activity about something, so
+// PartitionActivities returns the activities of runs whose playbook has partitions, by name. ends makes the end of an activity about something, so
 // long after it was scheduled.
 func PartitionActivities(states *States, ends func(ctx context.Context, waited time.Duration, what string, err error) error) map[string]any {
 	p := partitions{states, ends}

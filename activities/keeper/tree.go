@@ -108,8 +108,8 @@ func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string
 	return nil
 }
 
-// isClosed reports whether a run that waits for the requested ones was cancelled: the root, or
-// one whose tree was cancelled by this worker. The tree's workflow knows about the others.
+// isClosed reports whether this worker knows that a run that waits for the requested ones was cancelled: the root,
+// or a run whose tree this worker has cancelled. The tree's workflow knows about the others.
 func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) bool {
 	t.mu.Lock()
 	closed := slices.ContainsFunc(t.closed, func(closed closedRun) bool {

@@ -131,7 +131,7 @@ func (t *together) appendClause(c clause, args []any) {
 	t.clauses, t.args = append(t.clauses, c), append(t.args, args...)
 }
 
-// statementText is the statement. Sessions send few that differ, and many times each.
+// statementText returns the statement. Sessions send few that differ, and many times each.
 func (t *together) statementText(sent *statementCache) string {
 	for _, one := range sent.statements {
 		if slices.Equal(one.clauses, t.clauses) {

@@ -21,7 +21,7 @@ func (t *tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows s
 	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" AS "+thereName+" USING "+givenKeys(w)+" WHERE "+condition, args...)
 }
 
-// KeysBelow are the keys of rows below others.
+// KeysBelow returns the keys of rows below others.
 func (t *tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (keys []map[string]any, err error) {
 	condition, args, err := t.belowCondition(ctx, w, rows)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sql
 	return keys, err
 }
 
-// StoredKeys are the keys of rows that have those of given ones.
+// StoredKeys returns the keys of the rows that have one of the given keys.
 func (t *tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any, onlyOlder bool) ([]map[string]any, error) {
 	list, err := encodeList(w, onlyColumns(w.DeleteColumns(), given))
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given [
 	return keys, err
 }
 
-// KeysWhere are the keys of rows that a condition holds for.
+// KeysWhere returns the keys of rows that a condition holds for.
 func (t *tableTx) KeysWhere(ctx context.Context, w *sqltool.TableWrite, condition string) (keys []map[string]any, err error) {
 	err = t.selectKeys(ctx, w, "0", w.QuotedTable()+" AS "+thereName+" WHERE "+condition, nil, func(_ int64, key map[string]any) { keys = append(keys, key) })
 	return keys, err
@@ -74,7 +74,7 @@ func (t *tableTx) skipUnwritten(ctx context.Context, w *sqltool.TableWrite) erro
 	return err
 }
 
-// keyText is the same for values of a key that are the same.
+// keyText returns the same for values of a key that are the same.
 func keyText(w *sqltool.TableWrite, key map[string]any) string {
 	return expression.Text(lists.Map(w.Key, func(column string) any { return key[column] }))
 }
@@ -122,7 +122,8 @@ func readKey(w *sqltool.TableWrite, text string) (map[string]any, error) {
 	return key, nil
 }
 
-// belowCondition is the condition that a row of the table is below those of the first argument, and not one of the second.
+// belowCondition returns the condition that a row of the table belongs to a row of the first argument, and to none of
+// the second.
 func (t *tableTx) belowCondition(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition string, args []any, err error) {
 	const keptName = "reprise_kept"
 	given, err := encodeList(w, rows.Given)
@@ -167,7 +168,7 @@ func (t *tableTx) encodeKept(ctx context.Context, w *sqltool.TableWrite, rows sq
 	return encodeList(w, kept)
 }
 
-// encodeList is a JSON list of rows.
+// encodeList returns a JSON list of rows.
 func encodeList(w *sqltool.TableWrite, rows []map[string]any) (string, error) {
 	list, err := expression.Encode(lists.Map(rows, func(row map[string]any) any { return row }))
 	if err != nil {

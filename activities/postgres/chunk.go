@@ -7,7 +7,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// Rows that are parameters of a statement go in chunks of at most so many rows, and about so many bytes.
+// Rows that are parameters of a statement are sent in chunks with a bounded number of rows and of bytes.
 const (
 	chunkRows  = 1000
 	chunkBytes = 4 << 20

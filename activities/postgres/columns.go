@@ -69,7 +69,7 @@ func (t *target) refuseForeign(w *sqltool.TableWrite) error {
 		"so they could be written twice; write to that server with a separate connection", w.Shown)
 }
 
-// formsOf are the forms of columns, nil where one has none.
+// formsOf returns the forms of columns, nil where one has none.
 func (t *target) formsOf(columns []string) []columnForm {
 	forms := make([]columnForm, len(columns))
 	for i, name := range columns {
@@ -154,7 +154,7 @@ func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite)
 	return known, nil
 }
 
-// rememberedColumns are the columns as the session remembers them, for the first table of a write. They have to be checked before
+// rememberedColumns returns the columns as the session remembers them, for the first table of a write. They have to be checked before
 // anything is written.
 func (t *tableTx) rememberedColumns(w *sqltool.TableWrite) (columns []sqltool.Column, is bool) {
 	if t.session == nil || t.described || w.IsStaged() {

@@ -82,7 +82,7 @@ func (s *copySource) appendRow() error {
 	return nil
 }
 
-// columnText is a value as a column of the form reads it.
+// columnText returns a value as a column of the form reads it.
 func columnText(value any, form textForm) (text string, isNull bool, err error) {
 	switch v := value.(type) {
 	case nil:
@@ -162,7 +162,7 @@ type unsendableError struct {
 	column string
 }
 
-// unencodableError is the error of a value that JSON has no form for.
+// unencodableError returns the error of a value that JSON has no form for.
 func unencodableError(w *sqltool.TableWrite, row int, column string, err error) error {
 	return &unsendableError{tool.Errorf("%s, column %q, cannot be written as JSON: %w", w.RowText(w.OriginalNumber(row)), column, err), column}
 }

@@ -80,7 +80,7 @@ func classifyError(ctx context.Context, err error) error {
 	return lostConnection(err)
 }
 
-// connectError is an error before the first statement: the server was not
+// connectError returns an error before the first statement: the server was not
 // reached, or it refused the session.
 func connectError(err *pgconn.ConnectError, server *pgconn.PgError) *tool.Error {
 	e := tool.UnreachableError("", err)
@@ -107,7 +107,7 @@ func hostOf(config *pgconn.Config) string {
 	return net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
 }
 
-// lostConnection is the error of a connection lost in a session. Whether the statement took
+// lostConnection returns the error of a connection lost in a session. Whether the statement took
 // effect is unknown; operation keys exist for this case.
 func lostConnection(err error) error {
 	kind := tool.ConnectionType(err)
@@ -125,7 +125,7 @@ func lostConnection(err error) error {
 	return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: kind, Message: message, Err: err}
 }
 
-// serverBody is the fields of the server's error other than its message.
+// serverBody returns the fields of the server's error other than its message.
 func serverBody(e *pgconn.PgError) map[string]any {
 	body := map[string]any{"code": e.Code}
 	for name, text := range map[string]string{

@@ -43,7 +43,7 @@ type insertion struct {
 	relation string
 }
 
-// insertionOf is the insertion of a write into the table that the transaction has described.
+// insertionOf returns the insertion of a write into the table that the transaction has described.
 func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insertion {
 	i := &insertion{
 		write: w, forms: forms, absent: w.AbsentColumns(), formOf: func(column string) columnForm { return t.target.forms[column] },
@@ -74,10 +74,10 @@ func (t *tableTx) insertionOf(w *sqltool.TableWrite, forms []columnForm) *insert
 // isDirect reports whether COPY to the table does what the statement would.
 func (i *insertion) isDirect() bool { return len(i.partial) == 0 && !i.write.MayConflict() }
 
-// hasColumn is the name of the column that says whether a row has a column.
+// hasColumn returns the name of the column that says whether a row has a column.
 func hasColumn(i int) string { return hasPrefix + strconv.Itoa(i) }
 
-// keyColumn is a column of the key of a row to be written, as the table compares it; of is in front of its name.
+// keyColumn returns a column of the key of a row to be written, as the table compares it; of is in front of its name.
 func (i *insertion) keyColumn(of, column string) string {
 	form, name := i.formOf(column), of+sqltool.QuoteNames([]string{column})
 	if form.base != form.exact {
@@ -86,7 +86,7 @@ func (i *insertion) keyColumn(of, column string) string {
 	return name + form.collation
 }
 
-// lacksCondition is the condition that an existing row's replacement lacks a column. The row is found by its key.
+// lacksCondition returns the condition that an existing row's replacement lacks a column. The row is found by its key.
 func (i *insertion) lacksCondition(column string) string {
 	at := slices.Index(i.partial, column)
 	if at < 0 {
@@ -208,7 +208,7 @@ func readSplit(row pgx.Row) (sqltool.WriteResult, error) {
 	return sqltool.SplitResult(inserted, updated), err
 }
 
-// columnOrFallback is the value of a column, or what a row has that lacks it.
+// columnOrFallback returns the value of a column, or what a row has that lacks it.
 func (i *insertion) columnOrFallback(column, has, value string) string {
 	fallback := i.formOf(column).fallback
 	if i.write.UpdatesRows() && i.write.NeedsValue(column) {
@@ -220,7 +220,7 @@ func (i *insertion) columnOrFallback(column, has, value string) string {
 	return "CASE WHEN " + has + " THEN " + value + " ELSE " + fallback + " END"
 }
 
-// presentValue is the existing row's value of a NOT NULL column that a row lacks. A new row has none, which gives the
+// presentValue returns the existing row's value of a NOT NULL column that a row lacks. A new row has none, which gives the
 // database's error.
 func (i *insertion) presentValue(column string) string {
 	const there = "reprise_present"
@@ -232,7 +232,7 @@ func (i *insertion) presentValue(column string) string {
 		" WHERE " + strings.Join(conditions, " AND ") + ")"
 }
 
-// orderClause is the clause that sorts rows by key, and rows of one key by arrival.
+// orderClause returns the clause that sorts rows by key, and rows of one key by arrival.
 func (i *insertion) orderClause(position string) string {
 	if len(i.ordered) == 0 {
 		return ""
@@ -290,7 +290,7 @@ func quoteNames(columns []string) []string {
 	return lists.Map(columns, func(column string) string { return sqltool.QuoteNames([]string{column}) })
 }
 
-// jsonStatement is the statement whose parameter is a JSON list of rows.
+// jsonStatement returns the statement whose parameter is a JSON list of rows.
 func (i *insertion) jsonStatement() string {
 	const element = "reprise_element"
 	w, row := i.write, givenName
@@ -305,7 +305,7 @@ func (i *insertion) jsonStatement() string {
 		" (fields, "+positionName+"), json_populate_record(NULL::"+w.QuotedTable()+", "+element+".fields) AS "+row+") ", givenName, positionName, quoteNames(w.Columns))
 }
 
-// tableStatement is the statement that inserts the rows of a table.
+// tableStatement returns the statement that inserts the rows of a table.
 func (i *insertion) tableStatement(table string) string {
 	i.relation = table
 	return i.insertStatement("", table+" AS "+givenName, givenName+".ctid", quoteNames(i.write.Columns))

@@ -82,7 +82,7 @@ func (e *entry) leaveOutKnown(ctx context.Context, tx pgx.Tx) (rest *sqltool.Tab
 	return e.newRows(ctx, tx, e.write.LookupChunks(), 0)
 }
 
-// writtenBefore is the result of a write that was made before.
+// writtenBefore returns the result of a write that was made before.
 func writtenBefore(ctx context.Context, tx pgx.Tx, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	var before tool.WrittenBefore
 	row := tx.QueryRow(ctx, "SELECT coalesce(fingerprint, ''), coalesce(rows_written, 0) FROM "+sqltool.WritesTable+
@@ -219,7 +219,7 @@ func queueSweep(batch *pgx.Batch, seen *sqltool.RowLookup) {
 	}
 }
 
-// readBlocks adds those of a chunk's rows that blocks have.
+// readBlocks finds which rows of a chunk are in blocks of known rows, and records them.
 func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.RowLookup) error {
 	var hashes pgtype.DriverBytes
 	for rows.Next() {
@@ -243,7 +243,7 @@ func readKnown(rows pgx.Rows, to map[string]bool) error {
 	return rows.Err()
 }
 
-// byteaArray is the literal of an array.
+// byteaArray returns the literal of an array.
 func byteaArray(values [][]byte) string {
 	size := len("{}")
 	for _, value := range values {
@@ -276,7 +276,7 @@ func (e *entry) newRows(ctx context.Context, tx pgx.Tx, chunks []sqltool.RowLook
 	return e.write.WithoutKnown(e.known), nil
 }
 
-// lacksLedger reports whether an error is that a table of the ledger is not there.
+// lacksLedger reports whether an error says that a table of the ledger does not exist.
 func lacksLedger(err error) bool {
 	return isSQLState(err, "42P01") // undefined_table
 }
@@ -384,8 +384,8 @@ func (t *Tool) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls 
 	})
 }
 
-// recallError is nil for a ledger that is not there, or not for this user:
-// nothing was noted.
+// recallError converts the error of reading a ledger. It is nil if the ledger does not exist or this user may not
+// read it: then nothing was noted.
 func recallError(ctx context.Context, err error) error {
 	if err == nil || lacksLedger(err) || refusesNotes(err) {
 		return nil

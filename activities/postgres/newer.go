@@ -18,7 +18,7 @@ import (
 // lock and which hold it exclusively.
 const tableLock = 0x7265706e
 
-// lockName is the other part, of a table.
+// lockName returns the second part of the lock's key, which identifies the table.
 func lockName(w *sqltool.TableWrite) int32 {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(w.Table[len(w.Table)-1])) // it never fails
@@ -112,7 +112,7 @@ const isTrusted = `(c.relowner IN (SELECT oid FROM pg_roles WHERE rolname = curr
 	OR c.relowner = (SELECT datdba FROM pg_database WHERE datname = current_database())
 	OR (SELECT rolsuper FROM pg_roles WHERE oid = c.relowner))`
 
-// untrustedError is the error of a table of the ledger that belongs to somebody else: its triggers would run as the worker's user.
+// untrustedError returns the error of a table of the ledger that belongs to somebody else: its triggers would run as the worker's user.
 func untrustedError(table, owner string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Type: "ledger_owner",

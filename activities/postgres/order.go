@@ -43,7 +43,7 @@ func instantExpression(text string, offset int) string {
 		strconv.Itoa(offset) + ` END FROM (SELECT btrim(` + text + `::text)) AS given (s), LATERAL (SELECT ` + parts + `) AS read (m))`
 }
 
-// instantLiteral is a time as instantExpression gives it.
+// instantLiteral returns a time as instantExpression gives it.
 func instantLiteral(at time.Time) string {
 	nanoseconds := strconv.Itoa(at.Nanosecond())
 	return "(" + strconv.FormatInt(at.Unix(), 10) + " + 0." + strings.Repeat("0", len("000000000")-len(nanoseconds)) + nanoseconds + ")"

@@ -113,7 +113,7 @@ func (t *tableTx) numberKeys(ctx context.Context, w *sqltool.TableWrite) ([]int,
 	return numbers, nil
 }
 
-// keyRanks are the places of keys in their order, from 0.
+// keyRanks returns the places of keys in their order, from 0.
 func (t *tableTx) keyRanks(ctx context.Context, w *sqltool.TableWrite, rows []map[string]any) ([]int, error) {
 	given, err := encodeKeys(w, rows)
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *tableTx) keyRanks(ctx context.Context, w *sqltool.TableWrite, rows []ma
 	return ranks, err
 }
 
-// encodeKeys is a JSON list of the keys of rows.
+// encodeKeys returns a JSON list of the keys of rows.
 func encodeKeys(w *sqltool.TableWrite, rows []map[string]any) (string, error) {
 	list, err := expression.Encode(lists.Map(onlyColumns(w.Key, rows), func(row map[string]any) any { return row }))
 	if err != nil {

@@ -60,7 +60,8 @@ func isUnique(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, plan interpr
 	return sqltool.CheckUnique(plan, indexes)
 }
 
-// mayCreate refuses a table that cannot be made: its schema is not there, or is not the user's to use.
+// mayCreate returns an error for a table that cannot be created, because its schema does not exist or the user may
+// not create tables in it.
 func mayCreate(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, auth string) error {
 	schema := ""
 	if len(w.Table) > 1 {

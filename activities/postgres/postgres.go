@@ -169,7 +169,7 @@ func (t *Tool) Close() error {
 	return nil
 }
 
-// pool is the pool of the step's connection, made when it is first needed.
+// pool returns the pool of the step's connection, made when it is first needed.
 func (t *Tool) pool(ctx context.Context, in interpreter.ToolInput) (*sessionPool, error) {
 	if in.Auth == "" {
 		return nil, tool.ConfigErrorf("step %q: postgres needs auth, the name of a connection", in.Step)
@@ -259,7 +259,7 @@ func guardPool(config *pgxpool.Config, rules *egress.Policy) error {
 	return nil
 }
 
-// maxMessageBytes is the most that one message of a server may have, in bytes.
+// maxMessageBytes returns the most that one message of a server may have, in bytes.
 func maxMessageBytes(res tool.Resources) int {
 	return int(min(sqltool.LargestValue(res), math.MaxInt32))
 }

@@ -64,7 +64,7 @@ type rowQuery struct {
 // errSkipped is a row that is not one of the page.
 var errSkipped = errors.New("the row is the one before the page")
 
-// surroundingSQL is the SQL around that of the statement.
+// surroundingSQL returns the SQL around that of the statement.
 func (q *query) surroundingSQL() (before, after string) {
 	switch {
 	case q.rows == nil:
@@ -75,13 +75,13 @@ func (q *query) surroundingSQL() (before, after string) {
 	return q.rows.page.WrapRows("$"+strconv.Itoa(len(q.numbered.Order)+1), "")
 }
 
-// sqlText is the SQL that the server is sent.
+// sqlText returns the SQL that the server is sent.
 func (q *query) sqlText() string {
 	before, after := q.surroundingSQL()
 	return before + q.numbered.Text + after
 }
 
-// keyParams are the parameters after those of the statement.
+// keyParams returns the parameters that follow the parameters of the statement.
 func (r *rowQuery) keyParams() [][]byte {
 	if r == nil || r.nulls || r.page == nil || r.page.After == nil {
 		return nil
@@ -89,7 +89,7 @@ func (r *rowQuery) keyParams() [][]byte {
 	return [][]byte{r.page.After}
 }
 
-// rowFields are the columns of the rows.
+// rowFields returns the columns of the rows.
 func (r *rowQuery) rowFields(prepared *pgconn.StatementDescription) []pgconn.FieldDescription {
 	if r == nil || r.nulls || r.page == nil {
 		return prepared.Fields

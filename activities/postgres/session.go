@@ -195,7 +195,7 @@ func forgetSession(ctx context.Context, conn *pgx.Conn) bool {
 // idleTransaction is the status that a server reports if no transaction is open.
 const idleTransaction = 'I'
 
-// tooLarge is the author's message if the server's message was too large to read; the
+// tooLarge returns the author's message if the server's message was too large to read; the
 // connection is lost then. Other errors are unchanged.
 func (q *query) tooLarge(err error) error {
 	var exceeded *pgproto3.ExceededMaxBodyLenErr
@@ -206,7 +206,7 @@ func (q *query) tooLarge(err error) error {
 		"select fewer or shorter columns, for example with left(), or read it in parts", q.sql.Step, exceeded.ActualBodyLen, q.limit)
 }
 
-// aloneError is the error of a statement that leaves a transaction open. Nobody would
+// aloneError returns the error of a statement that leaves a transaction open. Nobody would
 // end it, and what it has done is undone with the connection.
 func (q *query) aloneError(ctx context.Context) error {
 	if q.conn.IsClosed() || q.conn.TxStatus() == idleTransaction {

@@ -40,7 +40,7 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (int
 	return result, nil
 }
 
-// writeRows writes all rows in one transaction. A ledger that is not there is made, once.
+// writeRows writes all rows in one transaction. It creates a missing ledger once.
 func writeRows(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	result, err := writeAtOnce(ctx, conn, w)
 	if byStep(ctx, conn, err) {
@@ -169,10 +169,11 @@ type tableTx struct {
 	session   *session
 	described bool
 	unchecked string
-	// tables are those that the transaction has described, as they are until it changes one: changing says that it does just now.
+	// tables are the descriptions of tables that the transaction has read; it drops them when it changes a table.
+	// changing says that it is changing one now.
 	tables   map[string]tableDescription
 	changing bool
-	// returned are the keys of the rows that an insertion has written, of a write that has to know them.
+	// returned are the keys of the rows that an insertion has written, for writes that need to know them.
 	returned []string
 }
 
@@ -235,7 +236,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 	return written, err
 }
 
-// textForms are the forms of the columns of a write, nil where its values cannot travel as text.
+// textForms returns the forms of the columns of a write, nil where its values cannot travel as text.
 func (t *tableTx) textForms(w *sqltool.TableWrite) []columnForm {
 	forms := t.target.formsOf(w.Columns)
 	if forms != nil && !canCopyAsText(w, forms) {
@@ -289,7 +290,7 @@ func (t *tableTx) LacksSchema(ctx context.Context, w *sqltool.TableWrite) (lacks
 	return lacks, err
 }
 
-// RequireAlone is an error of a write that shares its table with others: it is made again alone.
+// RequireAlone returns an error of a write that shares its table with others: it is made again alone.
 func (t *tableTx) RequireAlone() error {
 	if t.alone {
 		return nil
@@ -468,7 +469,7 @@ func placeInRow(w *sqltool.TableWrite, err error) error {
 	return &placedError{err, placeOfError(w, pg)}
 }
 
-// placeOf is the place that an error of a write is about.
+// placeOf returns the place that an error of a write is about.
 func placeOf(w *sqltool.TableWrite, err error, pg *pgconn.PgError) (place errorPlace) {
 	var (
 		at      *placedError
@@ -494,7 +495,7 @@ type errorPlace struct {
 	column string // "" where it is not known
 }
 
-// placeText is the place as the head of a message.
+// placeText returns the place as the head of a message.
 func (p errorPlace) placeText(w *sqltool.TableWrite) string {
 	switch {
 	case p.row > 0 && p.column != "":
@@ -561,7 +562,7 @@ func placeOfKey(w *sqltool.TableWrite, pg *pgconn.PgError) (place errorPlace) {
 	return place
 }
 
-// copiedColumn is the column in which COPY has met an error. copied is the server's text about it: its
+// copiedColumn returns the column in which COPY has met an error. copied is the server's text about it: its
 // name, and maybe the value.
 func copiedColumn(w *sqltool.TableWrite, pg *pgconn.PgError, row int, copied string) string {
 	column := columnOfError(w, pg, row)
@@ -573,7 +574,7 @@ func copiedColumn(w *sqltool.TableWrite, pg *pgconn.PgError, row int, copied str
 	return column
 }
 
-// columnOfError is the column of a row that an error fits, "" for none.
+// columnOfError returns the column of a row that an error fits, "" for none.
 func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	const notNull = "23502"
 	for _, column := range suspectColumns(w, pg) {
@@ -586,7 +587,7 @@ func columnOfError(w *sqltool.TableWrite, pg *pgconn.PgError, row int) string {
 	return ""
 }
 
-// suspectColumns are the columns that an error may be about: the one it names, else those of a type that its message
+// suspectColumns returns the columns that an error may be about: the one it names, else those of a type that its message
 // names, else all. Other columns may contain the refused value too.
 func suspectColumns(w *sqltool.TableWrite, pg *pgconn.PgError) []string {
 	if pg.ColumnName != "" {

@@ -14,7 +14,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// parameterText is a parameter as the server's input function reads it; nil is NULL. Lists are
+// parameterText returns a parameter as the server's input function reads it; nil is NULL. Lists are
 // array literals if an array is expected, else JSON.
 func parameterText(value any, isArray bool, element uint32) ([]byte, error) {
 	switch v := value.(type) {
@@ -37,7 +37,7 @@ func parameterText(value any, isArray bool, element uint32) ([]byte, error) {
 
 var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// arrayLiteral is a list in PostgreSQL's array syntax. Lists in it are further
+// arrayLiteral returns a list in PostgreSQL's array syntax. Lists in it are further
 // dimensions, unless the elements are JSON.
 func arrayLiteral(list []any, jsonElements bool) string {
 	parts := make([]string, len(list))
@@ -64,7 +64,7 @@ func arrayLiteral(list []any, jsonElements bool) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// arrayElement is the type of an array's elements.
+// arrayElement returns the type of an array's elements.
 func arrayElement(types *pgtype.Map, oid uint32) (element uint32, isArray bool) {
 	known, ok := types.TypeForOID(oid)
 	if !ok {
@@ -106,7 +106,7 @@ func resultValue(types *pgtype.Map, oid uint32, column []byte) (any, error) {
 	return strings.ToValidUTF8(text, "\uFFFD"), nil
 }
 
-// documentValue is the value of a column of JSON. A number that is too long is its text; a document with one would be a text among documents.
+// documentValue returns the value of a column of JSON. A number that is too long is its text; a document with one would be a text among documents.
 func documentValue(text string) (any, error) {
 	value, err := expression.DecodeExact([]byte(text))
 	nested := strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
@@ -174,7 +174,7 @@ func byteaValue(text string) (any, bool) {
 	return data.Base64(), true
 }
 
-// bytesParameter is a text, or a list of texts, as a parameter of bytea.
+// bytesParameter returns a text, or a list of texts, as a parameter of bytea.
 func bytesParameter(value any) (any, error) {
 	switch v := value.(type) {
 	case string:

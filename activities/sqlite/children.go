@@ -27,7 +27,7 @@ func (t tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows sq
 	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" WHERE "+condition, args...)
 }
 
-// KeysBelow are the keys of rows below others.
+// KeysBelow returns the keys of rows below others.
 func (t tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (keys []map[string]any, err error) {
 	condition, args, err := belowCondition(w, rows)
 	if err != nil {
@@ -37,7 +37,7 @@ func (t tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqlt
 	return keys, err
 }
 
-// StoredKeys are the keys of rows that have those of given ones.
+// StoredKeys returns the keys of the rows that have one of the given keys.
 func (t tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []map[string]any, onlyOlder bool) ([]map[string]any, error) {
 	columns := w.DeleteColumns()
 	list, err := listOfValues(w, columns, given)
@@ -63,7 +63,7 @@ func (t tableTx) StoredKeys(ctx context.Context, w *sqltool.TableWrite, given []
 	return keys, err
 }
 
-// KeysWhere are the keys of rows that a condition holds for.
+// KeysWhere returns the keys of rows that a condition holds for.
 func (t tableTx) KeysWhere(ctx context.Context, w *sqltool.TableWrite, condition string) (keys []map[string]any, err error) {
 	err = t.selectKeys(ctx, w, "0", w.QuotedTable()+" AS "+thereName+" WHERE "+condition, nil, func(_ int64, key map[string]any) { keys = append(keys, key) })
 	return keys, err
@@ -93,7 +93,8 @@ func (t tableTx) selectKeys(ctx context.Context, w *sqltool.TableWrite, number, 
 	})
 }
 
-// belowCondition is the condition that a row of the table is below those of the first argument, and not one of the second.
+// belowCondition returns the condition that a row of the table belongs to a row of the first argument, and to none of
+// the second.
 func belowCondition(w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition string, args []any, err error) {
 	given, err := listOfValues(w, rows.By, rows.Given)
 	if err != nil {
@@ -111,7 +112,7 @@ func belowCondition(w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition st
 	return condition, args, nil
 }
 
-// storedValues are the columns of rows of the table; JSON has no bytes.
+// storedValues returns the columns of rows of the table; JSON has no bytes.
 func storedValues(w *sqltool.TableWrite, columns []string) string {
 	return strings.Join(lists.Map(columns, func(column string) string {
 		name := sqltool.QuoteNames([]string{column})
@@ -122,7 +123,7 @@ func storedValues(w *sqltool.TableWrite, columns []string) string {
 	}), ", ")
 }
 
-// listedValues are the same columns of an element of a list.
+// listedValues returns the same columns of an element of a list.
 func listedValues(columns []string) string {
 	values := make([]string, len(columns))
 	for at := range columns {
@@ -134,7 +135,7 @@ func listedValues(columns []string) string {
 // listedValue is one of them.
 func listedValue(at int) string { return "json_extract(value, '$[" + strconv.Itoa(at) + "]')" }
 
-// listOfValues is a JSON list with the values that rows have in some columns.
+// listOfValues returns a JSON list with the values that rows have in some columns.
 func listOfValues(w *sqltool.TableWrite, columns []string, rows []map[string]any) (string, error) {
 	all := make([][]any, len(rows))
 	for i, row := range rows {

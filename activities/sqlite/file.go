@@ -313,7 +313,7 @@ func (o *openFile) closeFile() error {
 	return err
 }
 
-// errMoved is the error of an attempt under which the file was exchanged.
+// errMoved returns the error of an attempt under which the file was exchanged.
 func errMoved(path string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: "SQLITE_READONLY_DBMOVED",

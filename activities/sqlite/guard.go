@@ -206,7 +206,7 @@ func (c *guardedConn) refuseAction(reason string) sqlite.AuthorizerReturnCode {
 	return sqlite.AuthorizerDeny
 }
 
-// columnCount is the number of columns in the result of a statement, which SQLite compiles for
+// columnCount returns the number of columns in the result of a statement, which SQLite compiles for
 // it and does not run.
 func (c *guardedConn) columnCount(text string) (columns int, err error) {
 	err = c.Raw(func(driverConn any) error {

@@ -46,7 +46,7 @@ func countMemory() int32 {
 	return codes.Xsqlite3_config(tls, codes.SQLITE_CONFIG_MEMSTATUS, libc.VaList(args, int32(1)))
 }
 
-// allowBytes lets SQLite have so many bytes, or what it was allowed before if that is more.
+// allowBytes lets SQLite use a number of bytes, or what it was allowed before if that is more.
 func (h *sharedHeap) allowBytes(limit int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -128,7 +128,7 @@ func (i *inserter) insertEach(ctx context.Context, first, end int) (written int6
 	return written, nil
 }
 
-// insertStatement inserts so many rows.
+// insertStatement returns the statement that inserts a number of rows.
 func (i *inserter) insertStatement(rows int) string {
 	if i.statements[rows] == "" {
 		values := " DEFAULT VALUES"
@@ -155,7 +155,7 @@ func columnsAndValues(w *sqltool.TableWrite, absent []string) (names, row string
 	return sqltool.QuoteNames(columns), "(" + strings.Join(values, ", ") + ")"
 }
 
-// rowValues are the values of the rows from first up to end, and the bytes of texts among them.
+// rowValues returns the values of the rows from first up to end, and the bytes of texts among them.
 func (i *inserter) rowValues(first, end int) (values []any, size int, _ error) {
 	values = make([]any, 0, (end-first)*len(i.Columns))
 	for at, row := range i.Rows[first:end] {

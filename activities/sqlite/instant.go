@@ -37,7 +37,7 @@ func init() {
 	})
 }
 
-// storedValue is a value that a table has as expressions have it.
+// storedValue returns a value that a table has as expressions have it.
 func storedValue(value driver.Value) any {
 	switch value := value.(type) {
 	case int64:

@@ -104,7 +104,7 @@ func (f *database) sweepNotes(ctx context.Context) error {
 	})
 }
 
-// RecallNotes gives the notes of a call. A file that is not there has none, and is not made.
+// RecallNotes returns the notes of a call. A missing file has none, and is not created.
 func (t *Tool) RecallNotes(ctx context.Context, in interpreter.ToolInput) (notes []interpreter.LedgerEntry, err error) {
 	path, err := t.filePath(ctx, in)
 	if err != nil || !fileExists(path) {

@@ -39,7 +39,7 @@ func (f *database) runQuery(ctx context.Context, query *sqltool.BoundStatement, 
 	return result, err
 }
 
-// refusedQuery is the error of a statement that could not run, maybe because its guard refused it.
+// refusedQuery returns the error of a statement that could not run, maybe because its guard refused it.
 func refusedQuery(conn *guardedConn, query *sqltool.BoundStatement, err error, limit int64) error {
 	if err != nil && conn.refused != "" {
 		return tool.Errorf("step %q: the statement cannot be run: %s", query.Step, conn.refused)
@@ -68,7 +68,7 @@ func isVacuum(s *sqltool.BoundStatement) bool {
 	return slices.Equal(words, []string{"vacuum"}) || slices.Equal(words, []string{"vacuum", "main"})
 }
 
-// tooBigError is the author's message if SQLite refuses a value because of its size.
+// tooBigError returns the author's message if SQLite refuses a value because of its size.
 func tooBigError(s *sqltool.BoundStatement, err error, limit int64) error {
 	var db *sqlite.Error
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
@@ -173,7 +173,7 @@ func countChanges(ctx context.Context, conn *guardedConn, verb string) (interpre
 	return sqltool.RowsAffected(n), nil
 }
 
-// typedParameter is a parameter with the type that SQLite gives to the same literal.
+// typedParameter returns a parameter with the type that SQLite gives to the same literal.
 func typedParameter(value any) any {
 	switch v := value.(type) {
 	case bool:
@@ -194,7 +194,7 @@ func typedParameter(value any) any {
 	return value // nil, float64, string
 }
 
-// columnValue is a value of table mode. Numbers become text in text columns, where SQLite would write 15 digits of a
+// columnValue returns a value of table mode. Numbers become text in text columns, where SQLite would write 15 digits of a
 // float, and if SQLite has no such number.
 func columnValue(value any, declared string) any {
 	switch v := value.(type) {

@@ -158,7 +158,7 @@ func (t *Tool) Close() error {
 	return errors.Join(errs...)
 }
 
-// filePath is the absolute path of the step's file. A path in the playbook stays in the
+// filePath returns the absolute path of the step's file. A path in the playbook stays in the
 // worker's directory; one in the worker's configuration may be anywhere.
 func (t *Tool) filePath(ctx context.Context, in interpreter.ToolInput) (string, error) {
 	field, err := tool.TextField(in, "path")
@@ -217,7 +217,7 @@ func resolvePath(path string) string {
 	return path
 }
 
-// FileOf is the path of the file that a connection names, absolute or relative to the worker's directory; false if it
+// FileOf returns the path of the file that a connection names, absolute or relative to the worker's directory; false if it
 // names none. A connection of another kind may be a secret, which must not become a file's name.
 func FileOf(connection string) (path string, isFile bool) {
 	path, isFile = strings.CutPrefix(connection, "sqlite:")
@@ -228,7 +228,7 @@ func FileOf(connection string) (path string, isFile bool) {
 	return filepath.Clean(path), true
 }
 
-// localPath is a file below the worker's directory that a playbook names.
+// localPath returns a file below the worker's directory that a playbook names.
 func (t *Tool) localPath(base, path, step string) (string, error) {
 	relative := path
 	if filepath.IsAbs(path) {

@@ -119,7 +119,7 @@ func (t tableTx) inspectReferences(ctx context.Context, name string, found *sqlt
 	return t.Query(ctx, references, []any{name}, found.AddReference)
 }
 
-// checksOf are the CHECK clauses of a CREATE TABLE, with their names where they have one.
+// checksOf returns the CHECK clauses of a CREATE TABLE, with their names where they have one.
 func checksOf(create string) (checks []string) {
 	var before [2]string // words
 	for at := 0; at < len(create); {
@@ -142,7 +142,7 @@ func checksOf(create string) (checks []string) {
 	return checks
 }
 
-// groupEnd is the end of the bracketed group that begins at a place.
+// groupEnd returns the end of the bracketed group that begins at a place.
 func groupEnd(text string, at int) int {
 	for depth := 0; at < len(text); {
 		end := wordEnd(text, at)
@@ -159,7 +159,7 @@ func groupEnd(text string, at int) int {
 	return len(text)
 }
 
-// wordEnd is the end of the word, name, text, comment or sign that begins at a place.
+// wordEnd returns the end of the word, name, text, comment or sign that begins at a place.
 func wordEnd(text string, at int) int {
 	until := func(mark string, from int) int {
 		i := strings.Index(text[min(from, len(text)):], mark)

@@ -128,7 +128,7 @@ func fileExists(path string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// lacksTable reports whether an error is that a table is not there.
+// lacksTable reports whether an error says that a table does not exist.
 func lacksTable(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") }
 
 // inTransaction runs do in a transaction of its own.
@@ -265,7 +265,7 @@ func (l *ledger) lookUpBlocks(ctx context.Context, seen *sqltool.RowLookup, know
 	return seen.Kept, l.readBlocks(ctx, seen, seen.To, known)
 }
 
-// readBlocks adds those of a chunk's rows, up to a position, that blocks have.
+// readBlocks finds which rows of a chunk, up to a position, are in blocks of known rows, and records them.
 func (l *ledger) readBlocks(ctx context.Context, seen *sqltool.RowLookup, to []byte, known map[string]bool) error {
 	return stateTx{l.conn}.Query(ctx, sqltool.BlocksStatement, []any{seen.From, to}, func(scan func(...any) error) error {
 		var hashes []byte

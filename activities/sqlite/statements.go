@@ -73,7 +73,7 @@ func (c *guardedConn) keepStatement(text string, statement *sql.Stmt, err error)
 	c.statements.keepStatement(text, statement)
 }
 
-// withoutCancel is the context for a statement that is short and never blocks: watching it for cancellation would
+// withoutCancel returns the context for a statement that is short and never blocks: watching it for cancellation would
 // take longer than running it. The next statement notices that the attempt is over.
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 

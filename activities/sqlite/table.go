@@ -131,7 +131,7 @@ func (tableTx) ChangeSchema(_ context.Context, _ *sqltool.TableWrite, change fun
 	return change()
 }
 
-// FindMisfits goes by the type that the column declares.
+// FindMisfits decides by the declared type of the column.
 func (t tableTx) FindMisfits(_ context.Context, _ *sqltool.TableWrite, column sqltool.Column, values []any) (misfits []int, _ error) {
 	kind := t.Dialect().KindOf(column.Type)
 	for i, value := range values {
@@ -335,7 +335,7 @@ var kindsOfCodes = map[int]codeKind{
 	codes.SQLITE_CORRUPT:    {interpreter.KindTool, interpreter.ClassFinal, "SQLITE_CORRUPT"},
 }
 
-// primaryCode is the primary code of an extended one, which holds it in its low byte.
+// primaryCode returns the primary code of an extended one, which holds it in its low byte.
 func primaryCode(code int) int { return code & 0xff }
 
 func kindOfCode(code int) codeKind {

@@ -17,13 +17,13 @@ import (
 // reads.
 type Bytes []byte
 
-// PostgresHex is the form of PostgreSQL.
+// PostgresHex returns the form of PostgreSQL.
 func (b Bytes) PostgresHex() string { return `\x` + hex.EncodeToString(b) }
 
 // MarshalJSON writes the form of PostgreSQL.
 func (b Bytes) MarshalJSON() ([]byte, error) { return json.Marshal(b.PostgresHex()) }
 
-// Base64 is the text of bytes in expressions and JSON.
+// Base64 returns the text of bytes in expressions and JSON.
 func (b Bytes) Base64() string { return base64.StdEncoding.EncodeToString(b) }
 
 // ReadBytes reads the base64 of bytes, or the form of PostgreSQL, which is never base64.
@@ -132,7 +132,7 @@ func (e *NoBytesError) Error() string { return e.err.Error() }
 
 func (e *NoBytesError) Unwrap() error { return e.err }
 
-// RefuseNoBytes is the error of the first value that a column of bytes does not hold, a *NoBytesError; nil for none.
+// RefuseNoBytes returns the error of the first value that a column of bytes does not hold, a *NoBytesError; nil for none.
 func (w *TableWrite) RefuseNoBytes() error {
 	for _, column := range w.tableColumns {
 		if column.Bytes == noBytes || !slices.Contains(w.Columns, column.Name) {
@@ -153,7 +153,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 	return nil
 }
 
-// inBase64 is a row with its bytes as the author gave them.
+// inBase64 returns a row with its bytes as the author gave them.
 func inBase64(row map[string]any) map[string]any {
 	out := maps.Clone(row)
 	for name, value := range row {

@@ -56,7 +56,7 @@ type rowOrigin struct {
 	place string
 }
 
-// childKeys are the keys of a field's value in children. depth is how deeply tables of children may be nested.
+// childKeys returns the keys of a field's value in children. depth is how deeply tables of children may be nested.
 func childKeys(depth int) []playbook.Field {
 	keys := []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The table for the elements of the list, with or without its schema."},
@@ -212,7 +212,7 @@ func (c *childTable) checkIdentity(in interpreter.ToolInput, path string, parent
 	return nil
 }
 
-// positionColumns is the column of the place in the list, as a list.
+// positionColumns returns the column of the place in the list, as a list.
 func (c *childTable) positionColumns() []string {
 	if c.position == "" {
 		return nil
@@ -240,7 +240,7 @@ func (p *parentRows) hasLists(row, other map[string]any) bool {
 	})
 }
 
-// childTables are the tables of children, at any depth.
+// childTables returns the tables of children, at any depth.
 func (p *parentRows) childTables() (all []*TableWrite) {
 	for _, child := range p.children {
 		all = append(append(all, child.write), child.write.childTables()...)
@@ -264,10 +264,10 @@ func (p *parentRows) SkipRow(number int) { p.skipped[number] = true }
 // HasChildren reports whether rows of the write have rows below them in other tables.
 func (p *parentRows) HasChildren() bool { return len(p.children) > 0 }
 
-// AllTables are the names of all tables that the write writes rows to, its own first.
+// AllTables returns the names of all tables that the write writes rows to, its own first.
 func (w *TableWrite) AllTables() []*TableWrite { return append([]*TableWrite{w}, w.childTables()...) }
 
-// withTables are the table of a write that was not read yet, and those of its children.
+// withTables returns the table of a write that was not read yet, and the tables of its children.
 func withTables(w *TableWrite, in interpreter.ToolInput) ([]*TableWrite, error) {
 	read := *w
 	if err := read.readMode(in); err != nil {
@@ -279,7 +279,7 @@ func withTables(w *TableWrite, in interpreter.ToolInput) ([]*TableWrite, error) 
 	return append([]*TableWrite{w}, read.childTables()...), nil
 }
 
-// RowText is the name of a row in messages, by its number.
+// RowText returns the name of a row in messages, by its number.
 func (s *rowSet) RowText(number int) string {
 	if number > len(s.origins) {
 		return "row " + expression.Text(number)
@@ -288,7 +288,7 @@ func (s *rowSet) RowText(number int) string {
 	return "row " + expression.Text(of.row) + ", " + of.path
 }
 
-// RowsText is the name of several rows in messages, by the first and the last number.
+// RowsText returns the name of several rows in messages, by the first and the last number.
 func (s *rowSet) RowsText(first, last int) string {
 	if last > len(s.origins) {
 		return fmt.Sprintf("rows %d to %d", first, last)

@@ -12,7 +12,7 @@ import (
 // collation, by a scale, by spaces at the end. Then the row that an upsert updates keeps the key that it has, and the columns of its children,
 // which may have another type, may not hold both for equal. So children get the key as the table of their parents has it.
 
-// findLinks are the values that link rows to parents of a table, as that table has them; nil where the columns of both tables hold the same
+// findLinks returns the values that link rows to parents of a table, as that table has them; nil where the columns of both tables hold the same
 // values for equal, so that any form of a key will do, and for a parent that the table lacks.
 func (c *childTable) findLinks(ctx context.Context, tx TableTx, w *TableWrite, parents []map[string]any) ([]map[string]any, error) {
 	links := make([]map[string]any, len(parents))
@@ -45,7 +45,8 @@ func (c *childTable) findLinks(ctx context.Context, tx TableTx, w *TableWrite, p
 	return links, nil
 }
 
-// comparesAs reports whether the columns that link rows to their parents compare values as those of the parent's key do.
+// comparesAs reports whether the columns that link rows to their parents compare values in the same way as the
+// columns of the parent's key.
 func (c *childTable) comparesAs(parents, children tableColumns) bool {
 	return !slices.ContainsFunc(c.linked, func(column string) bool {
 		of, own := columnNamed(parents, c.with[column]), columnNamed(children, column)
@@ -82,7 +83,7 @@ func isCoarser(d *Dialect, own, of Column) bool {
 	return isText && (kind == kindNumeric || kind == kindReal || kind == kindDouble)
 }
 
-// typeText is the type of a column as a message shows it.
+// typeText returns the type of a column as a message shows it.
 func (c Column) typeText() string {
 	if c.Collation == "" {
 		return c.Type
@@ -90,7 +91,7 @@ func (c Column) typeText() string {
 	return c.Type + " COLLATE " + c.Collation
 }
 
-// linksOf are the keys of parents as the columns of their children have them.
+// linksOf returns the keys of parents as the columns of their children have them.
 func (c *childTable) linksOf(parents []map[string]any) []map[string]any {
 	links := make([]map[string]any, len(parents))
 	for i, parent := range parents {
@@ -102,7 +103,7 @@ func (c *childTable) linksOf(parents []map[string]any) []map[string]any {
 	return links
 }
 
-// givenBelow are the links of parents in all forms in which their children may have them: as the parents give their keys, and as their table
+// givenBelow returns the links of parents in all forms in which their children may have them: as the parents give their keys, and as their table
 // has them.
 func (c *childTable) givenBelow(parents, links []map[string]any) []map[string]any {
 	given := c.linksOf(parents)
@@ -114,7 +115,7 @@ func (c *childTable) givenBelow(parents, links []map[string]any) []map[string]an
 	return given
 }
 
-// ComparedColumns are the columns of the table whose values a write compares with others.
+// ComparedColumns returns the columns of the table whose values a write compares with others.
 func ComparedColumns(w *TableWrite) []string {
 	var columns []string
 	if w.upsert {

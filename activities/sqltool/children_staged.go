@@ -28,7 +28,7 @@ type stagedBelow struct {
 	root *TableWrite
 }
 
-// stageChild has the rows of a table of children staged with those of their parents.
+// stageChild stages the rows of a table of children together with the rows of their parents.
 func stageChild(w, child *TableWrite, field string) {
 	if !w.IsStaged() || !w.replace {
 		return
@@ -69,7 +69,7 @@ func placeRow(w *TableWrite, row map[string]any, number int) {
 	}
 }
 
-// placeColumns are the columns of places.
+// placeColumns returns the columns of places.
 func placeColumns(w *TableWrite) (columns []string) {
 	if w.batch != "" && w.HasChildren() {
 		columns = append(columns, placeColumn)
@@ -80,7 +80,7 @@ func placeColumns(w *TableWrite) (columns []string) {
 	return columns
 }
 
-// stagesBelow are the stages of the tables of children whose rows are staged with those of the write.
+// stagesBelow returns the stages of the tables of children whose rows are staged with those of the write.
 func (s *stage) stagesBelow() (below []*stage) {
 	for _, child := range s.write.children {
 		if child.write.IsStaged() {
@@ -135,7 +135,7 @@ func (s *stage) recallBelow() {
 	}
 }
 
-// boundsOf are the rows that the call or loop replaces, with the name of their column, which for rows below others names the table too;
+// boundsOf returns the rows that the call or loop replaces, with the name of their column, which for rows below others names the table too;
 // and the table of the column.
 func (s *stage) boundsOf() (where *bounds, column string, table *TableWrite) {
 	root := s.write.root
@@ -148,7 +148,7 @@ func (s *stage) boundsOf() (where *bounds, column string, table *TableWrite) {
 	return root.where, root.QuotedTable() + "." + root.where.column, root
 }
 
-// columnName is the column, "" for no bounds.
+// columnName returns the column, "" for no bounds.
 func (b *bounds) columnName() string {
 	if b == nil {
 		return ""
@@ -156,7 +156,7 @@ func (b *bounds) columnName() string {
 	return b.column
 }
 
-// boundsText is the text by which other loads know the bounds.
+// boundsText returns the text by which other loads know the bounds.
 func (s *stage) boundsText() string {
 	where, column, _ := s.boundsOf()
 	if where == nil {
@@ -197,7 +197,7 @@ func (p *difference) compareBelow(ctx context.Context) error {
 	return nil
 }
 
-// goneError is the error of rows that were staged for a table that is no longer there.
+// goneError returns the error of rows that were staged for a table that is no longer there.
 func (s *stage) goneError() error {
 	return tool.Errorf("table %q no longer exists, so its rows cannot be put in place and nothing was published", s.write.Shown)
 }
@@ -241,7 +241,7 @@ func (p *difference) indexPlaces(ctx context.Context) error {
 	})
 }
 
-// limitBelow limits what is replaced to rows below those that are.
+// limitBelow limits the replacement to children of the rows that are replaced.
 func (p *difference) limitBelow(parent *difference) error {
 	p.within = "true"
 	if parent.within == "true" {

@@ -21,7 +21,7 @@ func (e *ChildError) Error() string { return e.err.Error() }
 
 func (e *ChildError) Unwrap() error { return e.err }
 
-// FailedWrite is the write that an error of a write is about: that one, or one to a table of children.
+// FailedWrite returns the write that an error of a write is about: that one, or one to a table of children.
 func FailedWrite(w *TableWrite, err error) *TableWrite {
 	if child, is := errors.AsType[*ChildError](err); is {
 		return child.Write

@@ -265,15 +265,15 @@ func deleteRows(ctx context.Context, tx TableTx, pass *TableWrite) (gone WriteRe
 	return gone, err
 }
 
-// baseType is the type of the column, for a domain the one below it.
+// baseType returns the type of the column, for a domain the one below it.
 func (c Column) baseType() string { return cmp.Or(c.Base, c.Type) }
 
-// TypeOf is the type of a column of the table, "" if it is unknown.
+// TypeOf returns the type of a column of the table, "" if it is unknown.
 func (c tableColumns) TypeOf(column string) string {
 	return columnNamed(c, column).Type
 }
 
-// columnNamed is a column by its name; one that is not there has no type.
+// columnNamed returns the column with a name; without a type if it does not exist.
 func columnNamed(columns []Column, name string) Column {
 	if i := slices.IndexFunc(columns, func(c Column) bool { return c.Name == name }); i >= 0 {
 		return columns[i]
@@ -281,7 +281,7 @@ func columnNamed(columns []Column, name string) Column {
 	return Column{Name: name}
 }
 
-// columnsOf is the union of all rows' keys, sorted. uniform says that each row has all of them.
+// columnsOf returns the union of all rows' keys, sorted. uniform says that each row has all of them.
 func columnsOf(rows []map[string]any) (columns []string, uniform bool) {
 	seen := map[string]bool{}
 	uniform = true
@@ -339,7 +339,7 @@ var kindsOfTypes = map[string]ColumnKind{
 	"time": kindClock, "time without time zone": kindClock,
 }
 
-// KindOfType is the kind of a type of PostgreSQL.
+// KindOfType returns the kind of a type of PostgreSQL.
 func KindOfType(name string) ColumnKind {
 	kind := kindsOfTypes[strings.ToLower(limits.ReplaceAllString(name, ""))]
 	if kind == kindText && strings.Contains(name, "(") {

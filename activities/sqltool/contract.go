@@ -26,7 +26,7 @@ var contractWords = []string{freeze, evolve, discardValue, discardRow}
 // type.
 type contract struct{ tables, columns, dataType string }
 
-// contractParts are the members of a contract by the keys of schema_contract.
+// contractParts returns the members of a contract by the keys of schema_contract.
 func (c *contract) contractParts() map[string]*string {
 	return map[string]*string{"tables": &c.tables, "columns": &c.columns, "data_type": &c.dataType}
 }
@@ -270,7 +270,7 @@ func (s *rowSet) leaveColumns(left map[string]bool) {
 	s.Columns = slices.DeleteFunc(slices.Clone(s.Columns), func(column string) bool { return left[column] })
 }
 
-// lacksColumn is the error of a column that the table does not have, with what it might be.
+// lacksColumn returns the error of a column that the table does not have, with what it might be.
 func (t *TableName) lacksColumn(there []Column, column, place string) error {
 	existing := lists.Map(there, columnName)
 	hint := "it has " + tool.CutText(strings.Join(existing, ", "), 500)
@@ -282,7 +282,7 @@ func (t *TableName) lacksColumn(there []Column, column, place string) error {
 
 func columnName(column Column) string { return column.Name }
 
-// placeOf is the first row that has a value for the column, as the head of a message; "" for none.
+// placeOf returns the first row that has a value for the column, as the head of a message; "" for none.
 func (s *rowSet) placeOf(column string, valued bool) string {
 	for i, row := range s.Rows {
 		if value, has := row[column]; has && (value != nil || !valued) {

@@ -37,7 +37,7 @@ func (k *stateRows) numberEqual(met map[string]int) {
 	k.inOrder = false
 }
 
-// ordinalKey is the identity of one of several equal rows.
+// ordinalKey returns the identity of one of several equal rows.
 func ordinalKey(first []byte, number int) []byte {
 	if number == 1 {
 		return first
@@ -55,10 +55,10 @@ func (k *stateRows) metBefore(first []byte) bool {
 	return of.Round > 0 || first[stateBytes] != withCursor || bytes.Compare(positionOf(first), of.KnownTo) <= 0
 }
 
-// countBytes is how many a number takes.
+// countBytes is the number of bytes of an encoded count.
 const countBytes = 4
 
-// metOf is the key prefix of counts of a row that the call has met in this round. The largest count
+// metOf returns the key prefix of counts of a row that the call has met in this round. The largest count
 // comes first.
 func (k *stateRows) metOf(first []byte) []byte {
 	key := statePrefix(k.State.Name, behindRows)
@@ -66,7 +66,7 @@ func (k *stateRows) metOf(first []byte) []byte {
 	return append(key, hashIn(first)...)
 }
 
-// AddedCounts are the counts that the write adds to known rows.
+// AddedCounts returns the counts that the write adds to known rows.
 func (k *stateRows) AddedCounts() (keys [][]byte) {
 	if !k.IsCounted() {
 		return nil
@@ -112,13 +112,13 @@ func (w *TableWrite) CountRows(ctx context.Context, tx StateTx) (*TableWrite, er
 	return &counted, nil
 }
 
-// distinctRows are the rows in their order.
+// distinctRows returns the rows in their order.
 func distinctRows(rows [][]byte) [][]byte {
 	sorted := slices.SortedFunc(slices.Values(rows), bytes.Compare)
 	return slices.CompactFunc(sorted, bytes.Equal)
 }
 
-// metCounts are the counts of rows that the round has met.
+// metCounts returns the counts of rows that the round has met.
 func (k *stateRows) metCounts(ctx context.Context, tx StateTx) (met map[string]int, err error) {
 	d, met := tx.Dialect(), map[string]int{}
 	for some := range slices.Chunk(distinctRows(k.firsts), seenChunk) {

@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter"
 )
 
-// createSchema is the statement that makes the schema of the table.
+// createSchema returns the statement that makes the schema of the table.
 func (t *TableName) createSchema() interpreter.DDL {
 	return interpreter.DDL{Kind: interpreter.CreateSchema, Statement: "CREATE SCHEMA IF NOT EXISTS " + quoteName(t.Table[len(t.Table)-2])}
 }

@@ -22,7 +22,7 @@ type otherTablesText struct {
 // markOf is what a state keeps of a table of children that has had rows.
 func markOf(w *TableWrite) string { return expression.Digest(w.Shown) }
 
-// otherTables is the column of a state for the tables of its last claim, and for those that have had rows; nil where nothing is known.
+// otherTables returns the column of a state for the tables of its last claim, and for those that have had rows; nil where nothing is known.
 func otherTables(digests, filled []string) any {
 	var value any = digests
 	switch {

@@ -100,7 +100,7 @@ func isSame(sent, value any) bool {
 	return sent == value
 }
 
-// rowWith is a row with another value of a column. The table of rows that are refused gets the row as it was.
+// rowWith returns a row with another value of a column. The table of rows that are refused gets the row as it was.
 func (w *TableWrite) rowWith(i int, column string, value any) map[string]any {
 	before := w.Rows[i]
 	if w.HasRejectTable() {

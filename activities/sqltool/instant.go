@@ -14,7 +14,7 @@ func SortableInstant(text string, offset int) (instant string, ok bool) {
 	return InstantText(at), ok
 }
 
-// InstantText is a time as SortableInstant gives it.
+// InstantText returns a time as SortableInstant gives it.
 func InstantText(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
 // comparesInstants reports whether times in a text column are compared as instants.
@@ -22,7 +22,7 @@ func (d *Dialect) comparesInstants(column Column) bool {
 	return d.ordersAsCursors(d.KindOf(cmp.Or(column.Base, column.Type)), column)
 }
 
-// instantBound is a bound that is a time, and the offset of its zone.
+// instantBound returns a bound that is a time, and the offset of its zone.
 func instantBound(value any) (at time.Time, offset int, ok bool) {
 	text, isText := value.(string)
 	at, isTime := expression.ParseTime(text)

@@ -51,7 +51,7 @@ func (k StateTool) MoveState(ctx context.Context, in interpreter.ToolInput, writ
 	return k.Change(ctx, in, true, func(tx StateTx) error { return MoveState(ctx, tx, &TableWrite{stateRows: stateRows{State: &write}}) })
 }
 
-// States are the states whose names have the prefix.
+// States returns the states whose names have the prefix.
 func (k StateTool) States(ctx context.Context, in interpreter.ToolInput, prefix string) (states []incremental.State, err error) {
 	err = k.Read(ctx, in, func(tx StateTx) (err error) {
 		states, err = findStates(ctx, tx, prefix)
@@ -65,7 +65,7 @@ func (k StateTool) SetState(ctx context.Context, in interpreter.ToolInput, chang
 	return k.Change(ctx, in, !change.To.IsZero(), func(tx StateTx) error { return setState(ctx, tx, change) })
 }
 
-// StateHistory are the changes of a state.
+// StateHistory returns the changes of a state.
 func (k StateTool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.StateChange, err error) {
 	err = k.Read(ctx, in, func(tx StateTx) (err error) {
 		changes, err = stateHistory(ctx, tx, name)

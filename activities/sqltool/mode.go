@@ -44,7 +44,7 @@ func modeOf(name string) mode {
 	return modes[slices.IndexFunc(modes, func(m mode) bool { return m.name == name })]
 }
 
-// ConflictClause is the ON CONFLICT clause of the write, "" for none. lacks returns the condition that a row has no value
+// ConflictClause returns the ON CONFLICT clause of the write, "" for none. lacks returns the condition that a row has no value
 // for a column, "" if each row has one.
 func (w *TableWrite) ConflictClause(lacks func(column string) string) string {
 	return w.conflict(w, lacks)
@@ -56,7 +56,7 @@ func (w *TableWrite) MayConflict() bool { return w.conflict(w, HasAll) != "" }
 // UpdatesRows reports whether rows to be written replace existing ones.
 func (w *TableWrite) UpdatesRows() bool { return w.upsert }
 
-// replaceClause is the clause by which a row replaces the one with its key, unless that one is newer. Columns
+// replaceClause returns the clause by which a row replaces the one with its key, unless that one is newer. Columns
 // that the row lacks keep their values.
 func (w *TableWrite) replaceClause(lacks func(string) string) string {
 	var sets []string

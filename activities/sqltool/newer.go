@@ -44,7 +44,7 @@ const (
 	tableNameBytes   = 8
 )
 
-// newerNames is the prefix of the names of the tables of newer rows of a table.
+// newerNames returns the prefix of the names of the tables of newer rows of a table.
 func newerNames(d *Dialect, table string) string {
 	if d.OneCase != nil {
 		table = d.OneCase(table)
@@ -59,7 +59,7 @@ func (t *TableName) NewerNames(d *Dialect) (begin, behind string) {
 	return begin, strings.TrimSuffix(begin, "_") + "`"
 }
 
-// newerOf is the table of rows that are newer than what a call or loop has read.
+// newerOf returns the table of rows that are newer than what a call or loop has read.
 func (w *TableWrite) newerOf(d *Dialect, id string, schema ...string) *TableWrite {
 	return &TableWrite{TableName: TableName{append(slices.Clone(schema), newerNames(d, w.Table[len(w.Table)-1])+id), w.Shown}, mode: modeOf(modeInsert)}
 }
@@ -141,7 +141,7 @@ func (s *stage) beginReading(ctx context.Context) error {
 // IsBegin reports whether the write has a call or loop known that begins to read.
 func (s *staging) IsBegin() bool { return s.IsStaged() && s.Do == interpreter.StagingBegin }
 
-// StagingID is the ID of the call or loop of a write that is staged.
+// StagingID returns the ID of the call or loop of a write that is staged.
 func (s *staging) StagingID() string { return s.ID }
 
 // NeedsExclusiveTable reports whether the write needs exclusive use of the table, if that is known beforehand: when a call or loop
@@ -259,7 +259,7 @@ func (w *TableWrite) keysWritten(key []string) (rows []map[string]any, known boo
 	return rows, true
 }
 
-// withoutNewer is the write without rows that other loads have written or deleted since its call or loop began to read.
+// withoutNewer returns the write without rows that other loads have written or deleted since its call or loop began to read.
 func (s *stage) withoutNewer(ctx context.Context, settled *TableWrite) (*TableWrite, error) {
 	key, some, err := s.readNewer(ctx)
 	if !some || err != nil || len(settled.Rows)+len(settled.Deletes) == 0 {
@@ -362,7 +362,7 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 		s.write.Shown, note, remedy)
 }
 
-// SameKey is the condition that rows of two names have one key.
+// SameKey returns the condition that rows of two names have one key.
 func SameKey(key []string, one, other string) string {
 	return strings.Join(lists.Map(key, func(column string) string {
 		name := quoteName(column)
@@ -434,7 +434,7 @@ func (s *stage) meetsOther(ctx context.Context, id string, there []Column) (bool
 	return false, nil
 }
 
-// beginValue is the lower bound, nil if there is none.
+// beginValue returns the lower bound, nil if there is none.
 func (b *bounds) beginValue() any {
 	if b.equals != nil {
 		return b.equals

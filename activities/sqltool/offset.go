@@ -22,14 +22,14 @@ const (
 	clockLayout = "15:04:05.999999999"
 )
 
-// UTCValue is a parameter for a time without an offset: a time with an offset is converted to UTC, also in lists.
+// UTCValue returns a parameter for a time without an offset: a time with an offset is converted to UTC, also in lists.
 // problem reports an unknown zone.
 func UTCValue(value any) (sent any, problem string) {
 	_, isList := value.([]any)
 	return Reader{of: readsUTC, list: isList}.readValue(value)
 }
 
-// utcText is a text for a column of times without an offset. PostgreSQL drops the offset of a time in such a column, so
+// utcText returns a text for a column of times without an offset. PostgreSQL drops the offset of a time in such a column, so
 // it is converted to UTC before. Other texts are unchanged.
 func utcText(of Reading, text string) (sent, problem string) {
 	if hasNoOffset(text) {
@@ -116,7 +116,7 @@ func readOffset(of Reading, text string) (at time.Time, isTime, hasOffset bool) 
 	return date.Add(clock - zone), err == nil && ok && known, true
 }
 
-// readClock is a time of day as what has passed of the day: 24:00:00 is the next one, and a leap second the next minute.
+// readClock returns a time of day as what has passed of the day: 24:00:00 is the next one, and a leap second the next minute.
 func readClock(text string) (passed time.Duration, ok bool) {
 	clock, fraction, _ := strings.Cut(strings.ReplaceAll(text, ",", "."), ".")
 	const most = 24*time.Hour + time.Second

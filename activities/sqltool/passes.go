@@ -64,7 +64,7 @@ func (w *TableWrite) MayRepeatKeys() bool {
 	return w.repeats || len(w.Deletes) > 0 && len(w.Rows) > 0
 }
 
-// WithRepeatedKeys is the write where the database has found that several rows have one key.
+// WithRepeatedKeys returns the write where the database has found that several rows have one key.
 func (w *TableWrite) WithRepeatedKeys() *TableWrite {
 	repeating := *w
 	repeating.repeats = true
@@ -120,7 +120,7 @@ func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 	}
 }
 
-// changesInOrder are the changes in the order of the call.
+// changesInOrder returns the changes in the order of the call.
 func (w *TableWrite) changesInOrder() []change {
 	changes := make([]change, 0, len(w.Rows)+len(w.Deletes))
 	for i := range w.Rows {
@@ -197,7 +197,7 @@ func (s *rowSet) sameColumns(a, b int) bool {
 	})
 }
 
-// MissingColumns are the columns that some of the rows lack.
+// MissingColumns returns the columns that some of the rows lack.
 func (s *rowSet) MissingColumns() (columns []string) {
 	if s.uniform {
 		return nil
@@ -218,7 +218,7 @@ func (c tableColumns) NeedsValue(column string) bool {
 	return slices.ContainsFunc(c, func(one Column) bool { return one.Required && one.Name == column })
 }
 
-// AbsentColumns are the columns that no row has and a new one needs. A row that is there has them.
+// AbsentColumns returns the columns that no row has and a new one needs. A row that is there has them.
 func (w *TableWrite) AbsentColumns() (columns []string) {
 	if !w.upsert {
 		return nil

@@ -33,7 +33,7 @@ const (
 	keepsBytes                         // bytes of a text: name
 )
 
-// precisionOfType is the precision of a type of PostgreSQL, whose kind is known
+// precisionOfType returns the precision of a type of PostgreSQL, whose kind is known
 // (postgresql.org/docs/current/datatype.html).
 func precisionOfType(typed string, kind ColumnKind) precision {
 	const (
@@ -86,7 +86,7 @@ func precisionOfType(typed string, kind ColumnKind) precision {
 // negative.
 var scaledNumeric = regexp.MustCompile(`(?i)^(?:numeric|decimal) ?\( ?\d+ ?(?:, ?(-?\d+) ?)?\)$`)
 
-// decimalsOf is the number of decimal places of a numeric type that has a scale.
+// decimalsOf returns the number of decimal places of a numeric type that has a scale.
 func decimalsOf(typed string) (decimals int, scaled bool) {
 	parts := scaledNumeric.FindStringSubmatch(typed)
 	if parts == nil {
@@ -96,7 +96,7 @@ func decimalsOf(typed string) (decimals int, scaled bool) {
 	return decimals, true
 }
 
-// countCut counts the values that the column rounds or cuts: one, or those of a list.
+// countCut counts the values that the column rounds or cuts: one value, or each value of a list.
 func (p precision) countCut(value any) (count int) {
 	switch value := value.(type) {
 	case []any:

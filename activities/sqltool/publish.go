@@ -90,7 +90,7 @@ func (s *stage) countStaged(ctx context.Context) (rows int64, columns []string, 
 	return rows, columns, nil
 }
 
-// countRows counts rows of a table; none are in one that is not there.
+// countRows counts the rows of a table; 0 if it does not exist.
 func (s *stage) countRows(ctx context.Context, table, condition string) (n int64, err error) {
 	if s.beside != nil && table == s.beside.QuotedTable() {
 		if columns, err := s.tx.ReadColumns(ctx, s.beside); len(columns) == 0 || err != nil {
@@ -208,7 +208,7 @@ func (s *stage) deleteBelowGone(ctx context.Context, isGone string) error {
 	return nil
 }
 
-// ofBounds is the condition that rows are within bounds, "" for all rows.
+// ofBounds returns the condition that rows are within bounds, "" for all rows.
 func (s *stage) ofBounds() string {
 	if s.write.where == nil {
 		return ""
@@ -252,7 +252,7 @@ type difference struct {
 	kept    string   // condition of rows that are not newer
 	fresh   string   // condition of staged rows that are put in place
 	leaves  bool     // some staged rows are not put in place
-	// under are those of the tables of children, and written is what was done to one of them.
+	// under are the differences of the tables of children; written is what was done to one of them.
 	under   []*difference
 	written WriteResult
 }
@@ -272,12 +272,12 @@ func (p *difference) keepNewer(ctx context.Context) error {
 	return nil
 }
 
-// sameKey is the condition that a row of the target and a staged one have one key.
+// sameKey returns the condition that a row of the target and a staged one have one key.
 func (p *difference) sameKey() string {
 	return SameKey(p.write.Key, thereName, givenName)
 }
 
-// isGone is the condition that a row of the target was not staged. One below others was staged if it is still below the same.
+// isGone returns the condition that a row of the target was not staged. One below others was staged if it is still below the same.
 func (p *difference) isGone() string {
 	same := p.write.Key
 	if p.of != nil {
@@ -296,7 +296,7 @@ func (p *difference) insertStatement(condition string) string {
 		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
 }
 
-// replaceAll deletes the rows to be replaced, and inserts the new ones, which are so many.
+// replaceAll deletes the rows to be replaced, and inserts the new ones; rows is their number.
 func (p *difference) replaceAll(ctx context.Context, rows int64) (written WriteResult, err error) {
 	if err := p.deleteWithin(ctx, &written); err != nil {
 		return written, err
@@ -350,7 +350,7 @@ type targetChange struct {
 	statement string // "" for none
 	// affects are the clauses FROM and WHERE that find the rows which the statement changes.
 	affects string
-	// counts is increased by the rows that were changed, and missing by those that a trigger kept from it.
+	// counts is increased by the changed rows, and missing by the rows that a trigger prevented from changing.
 	counts, missing *int64
 }
 

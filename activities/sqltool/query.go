@@ -43,7 +43,7 @@ const (
 	typeNotUnique = "not_unique"
 )
 
-// NullKeyError is the error of a row without a key: a page that begins after another row would never have it.
+// NullKeyError returns the error of a row without a key: a page that begins after another row would never have it.
 func (p *QueryPage) NullKeyError() error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNullKey, Final: true,
@@ -52,7 +52,7 @@ func (p *QueryPage) NullKeyError() error {
 	}
 }
 
-// notUniqueError is the error of two rows with one key: the next page would skip one of them.
+// notUniqueError returns the error of two rows with one key: the next page would skip one of them.
 func (p *QueryPage) notUniqueError(key string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeNotUnique, Final: true,

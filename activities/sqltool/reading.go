@@ -74,7 +74,7 @@ func ReaderOfType(typed string) Reader {
 // money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
 const money = "money"
 
-// ReaderOfDeclared is the reader of a column with this type in SQLite: unless it has text affinity, a text that looks
+// ReaderOfDeclared returns the reader of a column with this type in SQLite: unless it has text affinity, a text that looks
 // like a number becomes one (sqlite.org/datatype3.html#type_affinity).
 func ReaderOfDeclared(declared string) Reader {
 	switch kind := KindOfDeclared(declared); {

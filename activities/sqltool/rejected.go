@@ -78,7 +78,8 @@ func rejectedTarget(in interpreter.ToolInput, fields map[string]any) (*TableWrit
 	return table, nil
 }
 
-// TargetTables are the tables that a call in table mode names: those of its rows, and that of those which are rejected.
+// TargetTables returns the tables that a call in table mode names: the table of its rows, and the table of rejected
+// rows.
 func TargetTables(in interpreter.ToolInput) ([]*TableWrite, error) {
 	target, err := ParseTarget(in)
 	if err != nil {
@@ -124,7 +125,7 @@ type rejecting struct {
 // HasRejectTable reports whether rows that the database refuses have a table of their own.
 func (r *rejection) HasRejectTable() bool { return r.table != nil }
 
-// ForFindingRefusals is the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
+// ForFindingRefusals returns the write with rows in parts where the database refuses them together, so that its error is a RefusedRowError.
 func (w *TableWrite) ForFindingRefusals() *TableWrite {
 	finding := *w
 	finding.finding = true
@@ -193,7 +194,7 @@ func (w *TableWrite) partOfRows(from, to int) *TableWrite {
 // rejectedColumns are the columns of the table, the key first.
 var rejectedColumns = []string{"operation_key", "row", "run", "step", "visit", "index", "page", "column", "sqlstate", "reason", "value", "at"}
 
-// rejectRow writes a row to the table of those that are refused, once.
+// rejectRow writes a row to the table of rejected rows, once.
 func (r *rejecting) rejectRow(ctx context.Context, w *TableWrite, why *RowRefusal) error {
 	if err := r.makeTable(ctx, w); err != nil {
 		return err

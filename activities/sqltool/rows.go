@@ -132,7 +132,7 @@ func (r *RowCollector) AddRow(ctx context.Context, values []any, size int) error
 	return nil
 }
 
-// namedRow is a row by the names of its columns.
+// namedRow returns a row by the names of its columns.
 func (r *RowCollector) namedRow(values []any) map[string]any {
 	row := make(map[string]any, len(values))
 	for i, value := range values {
@@ -141,12 +141,12 @@ func (r *RowCollector) namedRow(values []any) map[string]any {
 	return row
 }
 
-// RowsAffected is the result of a statement that returns no rows.
+// RowsAffected returns the result of a statement that returns no rows.
 func RowsAffected(n int64) interpreter.ToolResult {
 	return interpreter.ToolResult{Data: expression.Of(map[string]any{"rows_affected": int(n)})}
 }
 
-// LineColumn is the place of a rune offset, both from 1.
+// LineColumn returns the place of a rune offset, both from 1.
 func LineColumn(source string, offset int) (line, column int) {
 	line, column = 1, 1
 	for i, r := range []rune(source) {
@@ -161,7 +161,7 @@ func LineColumn(source string, offset int) (line, column int) {
 	return line, column
 }
 
-// FloatValue is a float, or the text NaN, Infinity, -Infinity, which JSON
+// FloatValue returns a float, or the text NaN, Infinity, -Infinity, which JSON
 // cannot hold.
 func FloatValue(text string) any {
 	f, err := strconv.ParseFloat(text, 64)

@@ -67,7 +67,7 @@ func (w *TableWrite) pairedWith(pages []any) (rows []any, paired bool) {
 	return rows, true
 }
 
-// knownTo is the end of the write's rows that have a cursor; nil where none has.
+// knownTo returns the end of the write's rows that have a cursor; nil where none has.
 func (k *stateRows) knownTo() (end []byte) {
 	for _, row := range slices.Backward(k.known) {
 		if row[stateBytes] != withCursor {
@@ -134,8 +134,8 @@ const (
 	behindCounts  byte = 3
 )
 
-// statePrefix is where known rows of a state begin: those without a cursor, those with one, or those
-// of the next state.
+// statePrefix returns where the known rows of a state begin: the rows without a cursor, the rows with one, or the
+// rows of the next state.
 func statePrefix(name string, begin byte) []byte {
 	return append(expression.DigestBytes(name)[:stateBytes:stateBytes], begin)
 }
@@ -169,7 +169,7 @@ func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow
 	}
 }
 
-// OriginalNumber is the number of a row in the original write, from 1.
+// OriginalNumber returns the number of a row in the original write, from 1.
 func (s *rowSet) OriginalNumber(i int) int {
 	if s.numbers == nil {
 		return i + 1
@@ -177,12 +177,12 @@ func (s *rowSet) OriginalNumber(i int) int {
 	return s.numbers[i]
 }
 
-// WithoutKnown is the write without rows that are known.
+// WithoutKnown returns the write without rows that are known.
 func (w *TableWrite) WithoutKnown(known map[string]bool) *TableWrite {
 	return w.withoutRows(lists.Map(w.known, func(row []byte) bool { return known[string(row)] }))
 }
 
-// WithoutState is the write without moving a state; only the ledger applies.
+// WithoutState returns the write without moving a state; only the ledger applies.
 func (w *TableWrite) WithoutState() *TableWrite {
 	without := *w
 	without.State, without.known, without.firsts, without.counts = nil, nil, nil, nil
@@ -213,7 +213,7 @@ type RowLookup struct {
 	reached []byte
 }
 
-// LookupChunks are the chunks of a write, at least one where rows are distinguished at all.
+// LookupChunks returns the chunks of a write, at least one where rows are distinguished at all.
 func (k *stateRows) LookupChunks() (chunks []RowLookup) {
 	if k.State == nil || k.State.Rows == nil || k.unneeded {
 		return nil
@@ -273,7 +273,7 @@ func (s *RowLookup) extendTo(position []byte) {
 	}
 }
 
-// positionOf is the beginning of a known row, up to the end of its position.
+// positionOf returns the beginning of a known row, up to the end of its position.
 func positionOf(row []byte) []byte {
 	end := len(row) - incremental.HashLength
 	return row[:end:end]
@@ -340,10 +340,10 @@ func hasNUL(position []byte) bool {
 	return bytes.IndexByte(position[stateBytes+1:], 0) < len(position)-stateBytes-2
 }
 
-// hashIn is the end of a known row.
+// hashIn returns the end of a known row.
 func hashIn(row []byte) []byte { return row[len(row)-incremental.HashLength:] }
 
-// InBlocks adds those of the chunk's rows that blocks have.
+// InBlocks adds to known the rows of the chunk that are in blocks.
 func (s *RowLookup) InBlocks(hashes []byte, known map[string]bool) {
 	has := make(map[string]bool, len(hashes)/incremental.HashLength)
 	for one := range slices.Chunk(hashes, incremental.HashLength) {
@@ -374,7 +374,7 @@ const (
 		" AND coalesce((SELECT known FROM " + SeenTable + " WHERE known >= CAST($3 AS %[1]s) ORDER BY known LIMIT 1) >= CAST($6 AS %[1]s), true)"
 )
 
-// OutsideBlocksCondition is the SQL condition that no other block overlaps the positions of the chunk's rows.
+// OutsideBlocksCondition returns the SQL condition that no other block overlaps the positions of the chunk's rows.
 // A block that ends exactly where these begin is allowed if one of the rows is Tied.
 func (s *RowLookup) OutsideBlocksCondition() (condition string, args []any) {
 	from := ">="
@@ -387,13 +387,13 @@ func (s *RowLookup) OutsideBlocksCondition() (condition string, args []any) {
 // InsertBlock adds a block of the positions from $1 to $2 with the hashes $3.
 const InsertBlock = "INSERT INTO " + BlocksTable + " (first_position, last_position, hashes) VALUES ($1, $2, $3)"
 
-// AddBlock is the statement that adds the block if OutsideBlocksCondition holds, with its arguments.
+// AddBlock returns the statement that adds the block if OutsideBlocksCondition holds, with its arguments.
 func (s *RowLookup) AddBlock(d *Dialect) (statement string, args []any) {
 	condition, args := s.OutsideBlocksCondition()
 	return fmt.Sprintf(addBlock, d.Bytes, condition), append(args, s.Block.First, s.Block.Last, s.Block.Hashes, s.Block.Behind)
 }
 
-// ParseTarget is the table of a call that writes nothing yet.
+// ParseTarget returns the table of a call that writes nothing yet.
 func ParseTarget(in interpreter.ToolInput) (*TableWrite, error) {
 	shown, err := tool.RequiredText(in, "table")
 	if err != nil {

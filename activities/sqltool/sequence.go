@@ -61,7 +61,7 @@ func (s *rowSet) onlyNumbers(column string) bool {
 	return found
 }
 
-// NotOlder is the condition that the given row is not older than the existing one, both by
+// NotOlder returns the condition that the given row is not older than the existing one, both by
 // their names in SQL. A row without a value is older than any row with one.
 func (r *mergeKey) NotOlder(given, there string) string {
 	if r.sequence == "" {
@@ -123,7 +123,7 @@ const (
 	RTrim  = "RTRIM"
 )
 
-// typedForm is a value as text that no value of another type has.
+// typedForm returns a value as text that no value of another type has.
 func typedForm(value any) string {
 	if text, is := value.(string); is {
 		return `"` + text
@@ -131,7 +131,7 @@ func typedForm(value any) string {
 	return expression.Text(value)
 }
 
-// numberForm is the text of a number, the same whatever its zeros and its exponent.
+// numberForm returns the text of a number, the same whatever its zeros and its exponent.
 func numberForm(value any) string {
 	const longest, largest = 400, 1 << 10 // characters that are read with an exponent, and bits that are written out
 	text := strings.TrimSpace(expression.Text(value))
@@ -156,7 +156,7 @@ func numberForm(value any) string {
 	return text
 }
 
-// instantForm is the text of a time, the same in every zone.
+// instantForm returns the text of a time, the same in every zone.
 func instantForm(value any) string {
 	text := expression.Text(value)
 	if at, ok := expression.ParseTime(text); ok {
@@ -199,7 +199,7 @@ func isFalseMark(mark any) bool {
 	return false
 }
 
-// DeleteColumns are the columns by which rows are deleted.
+// DeleteColumns returns the columns by which rows are deleted.
 func (r *mergeKey) DeleteColumns() []string {
 	columns := r.Key
 	if r.sequence != "" {
@@ -260,7 +260,7 @@ func boolNumber(b bool) int {
 // digitsKept is enough for every number of the language, in bits.
 const digitsKept = 4096
 
-// numberOf is a value as the number that a column of numbers makes of it.
+// numberOf returns a value as the number that a column of numbers makes of it.
 func numberOf(v any) (*big.Float, bool) {
 	switch v := v.(type) {
 	case int:

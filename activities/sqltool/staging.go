@@ -96,7 +96,7 @@ func (b *bounds) boundLimits() []limit {
 // IsStaged reports whether what is written is published with the rest of its call or loop.
 func (s *staging) IsStaged() bool { return s.Staging != nil }
 
-// partNumber is the part of the write; a call without a loop has one.
+// partNumber returns the part of the write; a call without a loop has one.
 func (s *staging) partNumber() int64 {
 	if s.Part == nil {
 		return -1
@@ -127,7 +127,7 @@ type StagingTx interface {
 // TargetTable describes the target of staged rows, as far as the staging table must resemble it.
 type TargetTable struct {
 	Schema string // "" where there is one
-	// NoSchema says that the table's schema is not there.
+	// NoSchema says that the table's schema does not exist.
 	NoSchema bool
 	Refused  string // why rows of it cannot be replaced, "" if they can
 	Columns  []TargetColumn
@@ -165,7 +165,7 @@ type TargetColumn struct {
 	ReadOnly bool   // the database makes the value itself
 }
 
-// StagingTables are the tables that staged rows need.
+// StagingTables returns the tables that staged rows need.
 func (d *Dialect) StagingTables() []NewTable {
 	return []NewTable{
 		{StagingTable, []string{
@@ -419,7 +419,7 @@ func (s *stage) readNames(beside, newer *string) error {
 	return err
 }
 
-// besideIn is a write to the table with the rows.
+// besideIn returns a write to the table with the rows.
 func (w *TableWrite) besideIn(schema ...string) *TableWrite {
 	beside := *w
 	beside.Table = append(slices.Clone(schema), stagingPrefix+w.ID)
@@ -575,7 +575,7 @@ func (w *TableWrite) numberRows(rows []map[string]any) {
 	}
 }
 
-// withoutOwn is a row without its part, round and place.
+// withoutOwn returns a row without its part, round and place.
 func withoutOwn(row map[string]any) map[string]any {
 	own := maps.Clone(row)
 	for _, column := range []string{partColumn, roundColumn, placeColumn, parentColumn} {
@@ -705,7 +705,7 @@ func (s *stage) changesBeside(ctx context.Context, target, there []Column) (chan
 	return changes, nil
 }
 
-// columnDefinition is the column's definition in a staging table: it has the target's default and NOT NULL.
+// columnDefinition returns the column's definition in a staging table: it has the target's default and NOT NULL.
 func (c TargetColumn) columnDefinition() string {
 	definition := quoteName(c.Name) + " " + c.Type
 	if c.ReadOnly {
@@ -773,10 +773,10 @@ func (s *stage) inspectTarget(ctx context.Context) (*TargetTable, error) {
 	return target, nil
 }
 
-// whereCheck is the constraint that a row is among those that are replaced.
+// whereCheck is the constraint that a row is within the bounds of the replaced rows.
 const whereCheck = "reprise_replace_where"
 
-// createStatement is the statement that creates the staging table. It has the target's constraints
+// createStatement returns the statement that creates the staging table. It has the target's constraints
 // for single rows, but not those between rows.
 func (s *stage) createStatement(ctx context.Context, target *TargetTable, there []Column) (string, error) {
 	var (
@@ -814,7 +814,7 @@ func (s *stage) createStatement(ctx context.Context, target *TargetTable, there 
 	return create, nil
 }
 
-// withinCondition is the condition that a row is among those that are replaced; "true" where all are. The database itself
+// withinCondition returns the condition that a row is among those that are replaced; "true" where all are. The database itself
 // writes the values as literals. Without instants bounds that are times are left out where the column has texts.
 func (s *stage) withinCondition(ctx context.Context, where *bounds, columns []Column, alias string, instants bool) (string, error) {
 	d := s.tx.Dialect()
@@ -848,10 +848,10 @@ func (s *stage) withinCondition(ctx context.Context, where *bounds, columns []Co
 	return condition, nil
 }
 
-// limitWords are the comparisons of bounds in words.
+// limitWords are the comparisons of bounds, for messages.
 var limitWords = map[string]string{" = ": " that are ", " >= ": " from ", " < ": " up to but without "}
 
-// outsideError is the error of a row that is not among those that are replaced.
+// outsideError returns the error of a row outside the bounds of the replaced rows.
 func (w *TableWrite) outsideError(row int) error {
 	where := w.where
 	limits := ""
@@ -865,7 +865,7 @@ func (w *TableWrite) outsideError(row int) error {
 	return stagingError("outside_replace_where", "%s: column %q is %s, and replace_where is limited to rows%s", w.RowText(w.OriginalNumber(row)), where.column, value, limits)
 }
 
-// lostError is the error of rows that are not there any more.
+// lostError returns the error of rows that are not there any more.
 func (s *stage) lostError(written, there int64) error {
 	return stagingError(typeStagingLost, "%d rows were staged for table %q, but %d were found, so nothing was published. Run it again", written, s.write.Shown, there)
 }
@@ -931,5 +931,5 @@ func (l leftOver) dropTables(ctx context.Context, tx StagingTx) error {
 	return nil
 }
 
-// errInUse keeps what is left over for now.
+// errInUse says that a left-over table stays for now, because a write uses it.
 var errInUse = errors.New("a write uses it")

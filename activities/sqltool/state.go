@@ -57,12 +57,12 @@ type Dialect struct {
 	LongNumbers ColumnKind
 	// Widen is the keyword that changes the type of a column, "" if columns hold any value.
 	Widen string
-	// IfNotExists is said of a column that is added, where that can be said.
+	// IfNotExists is the clause for adding a column only if it does not exist; "" if the database has none.
 	IfNotExists string
 	// ShareRow and LockRow protect rows that are read from changes, and from all other access; LockFree skips
 	// rows that others have locked.
 	ShareRow, LockRow, LockFree string
-	// Ago is the time so many seconds before now.
+	// Ago returns the SQL for the time a number of seconds ago.
 	Ago func(seconds int) string
 	// QuoteLiteral reads $1, made of a value by Literal, as a literal of SQL.
 	QuoteLiteral string
@@ -86,7 +86,7 @@ type NewTable struct {
 	Create []string
 }
 
-// StateTables are the tables that states need.
+// StateTables returns the tables that states need.
 func (d *Dialect) StateTables() []NewTable {
 	return []NewTable{
 		{StateTable, []string{
@@ -137,7 +137,7 @@ type storedState struct {
 	filled []string
 }
 
-// stateColumns are the columns that scanState reads.
+// stateColumns returns the columns that scanState reads.
 func stateColumns(d *Dialect) string {
 	return "name, watermark, position, found_watermark, found_position, holder, run, last_write, cursor_path, cursor_type, fingerprint, " +
 		"rows_written, " + d.TimeText("moved_at") + ", emptied, known_from, row_key, target, known_as, other_tables"
@@ -188,7 +188,7 @@ func readCursor(watermark *string, position []byte) (c incremental.Cursor, err e
 	return c, json.Unmarshal([]byte(*watermark), &c.Value)
 }
 
-// cursorArgs are a cursor as its two columns have it.
+// cursorArgs returns a cursor as its two columns have it.
 func cursorArgs(c incremental.Cursor) (watermark, position any, err error) {
 	if c.IsZero() {
 		return nil, nil, nil
@@ -294,7 +294,7 @@ func (t claimTarget) FilledChildTables() (filled []incremental.Table, err error)
 	return filled, nil
 }
 
-// Key is the key of the claim before; false where that did not insert.
+// Key returns the key of the previous claim; false if that claim did not insert.
 func (t claimTarget) Key() (key []string, inserted bool, err error) {
 	if t.state.key == nil {
 		return nil, false, nil
@@ -317,7 +317,7 @@ func (t claimTarget) KnowsRows() (known bool, err error) {
 	return false, nil
 }
 
-// claimState is the state as a claim finds it.
+// claimState returns the state as a claim finds it.
 func (s *storedState) claimState(ctx context.Context, tx StateTx, claim incremental.Claim, shown string) (claimed incremental.ClaimedState, err error) {
 	claimed.Watermark = s.Watermark
 	if !claim.Inserts {
@@ -379,7 +379,7 @@ func keepChange(ctx context.Context, tx StateTx, change incremental.StateChange)
 	return err
 }
 
-// lastKnown is an expression for the end of a state's known rows with a cursor, within two values: the first value if
+// lastKnown returns an expression for the end of a state's known rows with a cursor, within two values: the first value if
 // there are none.
 func lastKnown(d *Dialect, from, to string) string {
 	from, to = "CAST("+from+" AS "+d.Bytes+")", "CAST("+to+" AS "+d.Bytes+")"
@@ -391,7 +391,7 @@ func lastKnown(d *Dialect, from, to string) string {
 	return last + ")"
 }
 
-// MoveStatement is the statement of a write that moves the state. It changes one row, or none
+// MoveStatement returns the statement of a write that moves the state. It changes one row, or none
 // if the call does not hold the state or writes out of order.
 func MoveStatement(d *Dialect, write *TableWrite) (statement string, args []any, err error) {
 	w := write.State
@@ -432,7 +432,7 @@ type moveShape struct {
 	writesRows, floor, sweeps, known, moves, back bool
 }
 
-// moveStatement is the text of a move, whose parameters are in the order of MoveStatement.
+// moveStatement returns the text of a move, whose parameters are in the order of MoveStatement.
 func (s moveShape) moveStatement() string {
 	const fence = 4 // parameters: name, holder, and the writes behind which this one may come
 	last := fence
@@ -536,7 +536,7 @@ func MoveState(ctx context.Context, tx StateTx, w *TableWrite) error {
 	return err
 }
 
-// NotHeldError is the error of a write whose call does not hold the state, or that is out of order.
+// NotHeldError returns the error of a write whose call does not hold the state, or that is out of order.
 func NotHeldError(ctx context.Context, tx StateTx, w *incremental.StateWrite) error {
 	state, found, err := findState(ctx, tx, w.Name)
 	if err != nil {
@@ -556,7 +556,7 @@ func NotHeldError(ctx context.Context, tx StateTx, w *incremental.StateWrite) er
 	return FinalError(incremental.TypeMoved, "the state %q no longer belongs to this call: %s. Nothing was written", w.Name, why)
 }
 
-// FinalError is an error of kind incremental, which ends the call.
+// FinalError returns an error of kind incremental, which ends the call.
 func FinalError(kind, format string, args ...any) error {
 	return &tool.Error{
 		Kind: interpreter.KindIncremental, Class: interpreter.ClassFinal, Type: kind, Final: true, Message: fmt.Sprintf(format, args...),
@@ -629,7 +629,7 @@ func findAndLock(ctx context.Context, tx StateTx, change incremental.StateChange
 	return s, true, err
 }
 
-// stateHistory are the changes of a state, the oldest first.
+// stateHistory returns the changes of a state, the oldest first.
 func stateHistory(ctx context.Context, tx StateTx, name string) (changes []incremental.StateChange, err error) {
 	d := tx.Dialect()
 	err = tx.Query(ctx, "SELECT "+d.TimeText("changed_at")+", changed_by, from_watermark, from_position, to_watermark, to_position, note FROM "+

@@ -96,7 +96,7 @@ type schemaChange struct {
 // tableColumns are the columns of the table of a write.
 type tableColumns []Column
 
-// TableFields are the fields of table mode, the same for every database.
+// TableFields returns the fields of table mode, the same for every database.
 func TableFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Cannot be combined with statement."},
@@ -272,7 +272,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	return w, w.planState(in)
 }
 
-// readMode reads how rows meet those that are there.
+// readMode reads how the rows are combined with existing ones.
 func (w *TableWrite) readMode(in interpreter.ToolInput) error {
 	name, err := tool.ChoiceField(in, "mode", modeInsert, modeNames()...)
 	if err != nil {
@@ -335,7 +335,7 @@ func (w *TableWrite) readRows(rows []any) error {
 // WritesRows reports whether the write was given rows, even if none is left.
 func (w *TableWrite) WritesRows() bool { return w.given > 0 }
 
-// withoutRows is the write without the rows that are marked.
+// withoutRows returns the write without the rows that are marked.
 func (w *TableWrite) withoutRows(marked []bool) *TableWrite {
 	if !slices.Contains(marked, true) {
 		rest := *w
@@ -350,7 +350,7 @@ func (w *TableWrite) withoutRows(marked []bool) *TableWrite {
 	return w.pickRows(stay)
 }
 
-// pickRows is the write of some of its rows, in an order.
+// pickRows returns the write of some of its rows, in an order.
 func (w *TableWrite) pickRows(rows []int) *TableWrite {
 	rest := *w
 	rest.Rows, rest.known, rest.chunks = make([]map[string]any, len(rows)), nil, nil
@@ -388,10 +388,10 @@ type WriteResult struct {
 	beside bool
 }
 
-// AffectedResult is the result of a write without deletes, if the database does not say which rows are new.
+// AffectedResult returns the result of a write without deletes, if the database does not say which rows are new.
 func AffectedResult(rows int64) WriteResult { return WriteResult{affected: rows} }
 
-// SplitResult is the result of a write without deletes, if the database says which rows are new.
+// SplitResult returns the result of a write without deletes, if the database says which rows are new.
 func SplitResult(inserted, updated int64) WriteResult {
 	return WriteResult{affected: inserted + updated, inserted: inserted, updated: updated}
 }
@@ -404,7 +404,7 @@ func (r WriteResult) Plus(more WriteResult) WriteResult {
 	}
 }
 
-// OfRows is the result of a write of some rows, with those that the database did not write without an error: triggers, rules, and in
+// OfRows returns the result of a write of some rows, with those that the database did not write without an error: triggers, rules, and in
 // SQLite constraints with ON CONFLICT IGNORE ask for that.
 func (r WriteResult) OfRows(w *TableWrite) WriteResult {
 	if missing := int64(len(w.Rows)) - r.affected; missing > 0 && writesAll(w) {
@@ -427,7 +427,7 @@ func (w *TableWrite) IsPlain() bool {
 	return !w.IsStaged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && w.table == nil && !w.lenient && w.where == nil
 }
 
-// ToolResult is the result of a write.
+// ToolResult returns the result of a write.
 func (w *TableWrite) ToolResult(written WriteResult) interpreter.ToolResult {
 	result := RowsAffected(written.affected)
 	if w.hardDelete != "" || w.IsStaged() && w.Do == interpreter.StagingPublish {
@@ -436,7 +436,7 @@ func (w *TableWrite) ToolResult(written WriteResult) interpreter.ToolResult {
 	return withFigures(w, result, written)
 }
 
-// EarlierWriteResult is the result of a write that the ledger has with so many rows.
+// EarlierWriteResult returns the result of a write that the ledger has already, with the number of its rows.
 func (w *TableWrite) EarlierWriteResult(rows int64) interpreter.ToolResult {
 	return withFigures(w, RowsAffected(rows), AffectedResult(rows))
 }
@@ -512,7 +512,7 @@ func QuoteLiteral(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// QuotedTable is the table as SQL has it.
+// QuotedTable returns the table as SQL has it.
 func (t *TableName) QuotedTable() string {
 	return strings.Join(lists.Map(t.Table, quoteName), ".")
 }

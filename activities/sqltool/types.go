@@ -49,7 +49,7 @@ func SQLiteName(name string, others []string) string {
 	return unusableName(name)
 }
 
-// lowerASCII is a text as SQLite compares it where it does not distinguish case.
+// lowerASCII returns a text as SQLite compares it where it does not distinguish case.
 func lowerASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
@@ -161,7 +161,7 @@ func kindOf(before ColumnKind, value any) ColumnKind {
 	return kindText
 }
 
-// limitOf is the first number of a type such as varchar(10), 0 for none.
+// limitOf returns the first number of a type such as varchar(10), 0 for none.
 func limitOf(name string) int {
 	_, rest, _ := strings.Cut(name, "(")
 	digits, _, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(rest), ")"), ",")

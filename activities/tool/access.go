@@ -40,7 +40,7 @@ func ForNoPlaybook(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller{exempt: true})
 }
 
-// RefuseUse is the final error of a connection that a tool, the worker of a task queue, or the playbook of the context may not use;
+// RefuseUse returns the final error of a connection that a tool, the worker of a task queue, or the playbook of the context may not use;
 // nil if they may. tool is "" where it is not known yet.
 func (a ConnectionAccess) RefuseUse(ctx context.Context, name, configured, tool string) error {
 	user := connection.User{Tool: tool, TaskQueue: a.TaskQueue}
@@ -57,7 +57,7 @@ func (a ConnectionAccess) RefuseUse(ctx context.Context, name, configured, tool 
 	return denied
 }
 
-// RefuseUnknown is the final error of an attempt for a playbook that the worker does not run, nil for others.
+// RefuseUnknown returns the final error of an attempt for a playbook that the worker does not run, nil for others.
 func (a ConnectionAccess) RefuseUnknown(ctx context.Context) error {
 	by, _ := ctx.Value(callerKey{}).(caller)
 	reason := a.Known.RefusalText(by.playbook, by.of)

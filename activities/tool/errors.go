@@ -59,14 +59,14 @@ func (e *Error) Error() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf is an error of kind tool and class final: repeating the attempt
+// Errorf returns an error of kind tool and class final: repeating the attempt
 // cannot help, yet a policy may say otherwise.
 func Errorf(format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// ConfigErrorf is a final error about the worker's configuration or a field
+// ConfigErrorf returns a final error about the worker's configuration or a field
 // the tool cannot work with; it ends the call without asking the policies.
 func ConfigErrorf(format string, args ...any) *Error {
 	e := Errorf(format, args...)
@@ -74,7 +74,7 @@ func ConfigErrorf(format string, args ...any) *Error {
 	return e
 }
 
-// TooLargeErrorf is the error of data that is too large to be passed on.
+// TooLargeErrorf returns the error of data that is too large to be passed on.
 func TooLargeErrorf(format string, args ...any) *Error {
 	return &Error{
 		Kind: interpreter.KindPayloadTooLarge, Class: interpreter.ClassFinal,
@@ -85,7 +85,7 @@ func TooLargeErrorf(format string, args ...any) *Error {
 // typeEgressDenied is the type of the error of an address that the operator's rules exclude.
 const typeEgressDenied = "egress_denied"
 
-// UnreachableError is the error of a request or a session that has reached nobody: kind connection, retryable unless the operator's
+// UnreachableError returns the error of a request or a session that has reached nobody: kind connection, retryable unless the operator's
 // rules exclude the address. message is what was attempted and why it failed.
 func UnreachableError(message string, err error) *Error {
 	e := &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: ConnectionType(err), Message: message, Err: err}
@@ -110,7 +110,7 @@ func ConnectionText(kind string) string {
 	return kind
 }
 
-// ConnectionType is the short name of a network failure, such as dns or econnrefused; "" if err
+// ConnectionType returns the short name of a network failure, such as dns or econnrefused; "" if err
 // is none.
 func ConnectionType(err error) string {
 	var (

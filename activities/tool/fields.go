@@ -12,7 +12,7 @@ import (
 // Fields arrive rendered: a template may have given them any type. These helpers accept values
 // with a clear meaning, and refuse others in the author's terms.
 
-// TextField is a field as text; absent and nil are "".
+// TextField returns a field as text; absent and nil are "".
 func TextField(in interpreter.ToolInput, name string) (string, error) {
 	switch v := in.Fields[name].Data.(type) {
 	case nil:
@@ -24,7 +24,7 @@ func TextField(in interpreter.ToolInput, name string) (string, error) {
 	}
 }
 
-// RequiredText is a text field that must not be empty.
+// RequiredText returns a text field that must not be empty.
 func RequiredText(in interpreter.ToolInput, name string) (string, error) {
 	text, err := TextField(in, name)
 	if err == nil && strings.TrimSpace(text) == "" {
@@ -33,7 +33,7 @@ func RequiredText(in interpreter.ToolInput, name string) (string, error) {
 	return text, err
 }
 
-// MapField is a field as a map; absent and nil are an empty one.
+// MapField returns a field as a map; absent and nil are an empty one.
 func MapField(in interpreter.ToolInput, name string) (map[string]any, error) {
 	switch v := in.Fields[name].Data.(type) {
 	case nil:
@@ -45,7 +45,7 @@ func MapField(in interpreter.ToolInput, name string) (map[string]any, error) {
 	}
 }
 
-// BoolField is a field as a boolean; absent and nil are the fallback.
+// BoolField returns a field as a boolean; absent and nil are the fallback.
 func BoolField(in interpreter.ToolInput, name string, fallback bool) (bool, error) {
 	switch v := in.Fields[name].Data.(type) {
 	case nil:
@@ -63,7 +63,7 @@ func BoolField(in interpreter.ToolInput, name string, fallback bool) (bool, erro
 	return false, ConfigErrorf("step %q: %s must be true or false, not %q", in.Step, name, expression.Text(in.Fields[name].Data))
 }
 
-// TextList is a field as a list of texts; a single text is a list of one.
+// TextList returns a field as a list of texts; a single text is a list of one.
 func TextList(in interpreter.ToolInput, name string) ([]string, error) {
 	items, isList := in.Fields[name].Data.([]any)
 	if !isList {
@@ -85,7 +85,7 @@ func TextList(in interpreter.ToolInput, name string) ([]string, error) {
 	return texts, nil
 }
 
-// ChoiceField is a text field that must be one of the accepted words; absent is the
+// ChoiceField returns a text field that must be one of the accepted words; absent is the
 // fallback.
 func ChoiceField(in interpreter.ToolInput, name, fallback string, accepted ...string) (string, error) {
 	text, err := TextField(in, name)
@@ -112,7 +112,7 @@ func ChoiceText(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// SinkData is the data that a sink without fields of its own writes: args, or else the result.
+// SinkData returns the data that a sink without fields of its own writes: args, or else the result.
 func SinkData(in interpreter.ToolInput) any {
 	switch {
 	case in.Args != nil:

@@ -28,7 +28,7 @@ func ErrorHeaders(headers map[string]string, secrets *Secrets) map[string]string
 	return boundedHeaders(headers, func(name string) bool { return !credential.HeaderMayHoldSecret(name) }, secrets.MaskText)
 }
 
-// AnswerHeaders are the headers of an answer that succeeded.
+// AnswerHeaders returns the headers of an answer that succeeded.
 func AnswerHeaders(headers map[string]string) map[string]string {
 	return boundedHeaders(headers, func(string) bool { return true }, func(text string) string { return text })
 }
@@ -58,7 +58,7 @@ func boundedHeaders(headers map[string]string, wanted func(name string) bool, sh
 	return kept
 }
 
-// Origin is a URL's scheme and host, for messages.
+// Origin returns a URL's scheme and host, for messages.
 func Origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // SameHost reports whether credentials for a may be sent to b: the host and port are the same,

@@ -43,7 +43,7 @@ type ExchangedTokens struct {
 	Scopes      []string
 }
 
-// LoginFailureOf is an error as the workflow of a login keeps it.
+// LoginFailureOf returns an error as the workflow of a login keeps it.
 func LoginFailureOf(e *Error) *login.TokenFailure {
 	failure := &login.TokenFailure{
 		Kind: string(e.Kind), Class: string(e.Class), Type: e.Type, Status: e.Status, Message: CutText(e.Error(), maxLoginMessage), Final: e.Final,
@@ -57,7 +57,7 @@ func LoginFailureOf(e *Error) *login.TokenFailure {
 // maxLoginMessage bounds the message of a failed exchange, in bytes: each answer to a worker has it in the history of the login.
 const maxLoginMessage = 1 << 10
 
-// LoginError is a failure of the workflow of a login as the error of an attempt.
+// LoginError returns a failure of the workflow of a login as the error of an attempt.
 func LoginError(failure *login.TokenFailure) *Error {
 	e := &Error{
 		Kind: interpreter.Kind(failure.Kind), Class: interpreter.Class(failure.Class), Type: failure.Type, Status: failure.Status, Message: failure.Message, Final: failure.Final,

@@ -16,7 +16,7 @@ func IsReadOnly(ctx context.Context) bool {
 	return readOnly
 }
 
-// ErrReadOnly is the final error of an attempt that writes rows and must change nothing.
+// ErrReadOnly returns the final error of an attempt that writes rows and must change nothing.
 func ErrReadOnly(step string) error {
 	return ConfigErrorf("step %q writes rows, but this attempt may only read", step)
 }

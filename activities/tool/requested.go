@@ -31,7 +31,7 @@ const (
 	MaxShownURL = 2 << 10
 )
 
-// ShownURL is an address as errors may show it: without user, password and fragment,
+// ShownURL returns an address as errors may show it: without user, password and fragment,
 // and without the values of parameters that are secret by their names. At most so many
 // bytes of the query are shown.
 func ShownURL(u *url.URL, most int) string {

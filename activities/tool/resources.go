@@ -46,7 +46,7 @@ type Resources struct {
 	Logins LoginTokens
 }
 
-// PrivateFiles are the files of the programs and of their operator, which playbooks may not
+// PrivateFiles returns the files of the programs and of their operator, which playbooks may not
 // use.
 func (res Resources) PrivateFiles() private.Places {
 	return private.Places{Directory: res.Directory, Paths: res.Private}
@@ -62,7 +62,7 @@ type ConnectionResolver interface {
 // ConnectionPrefix begins the variables of connections.
 const ConnectionPrefix = "REPRISE_AUTH_"
 
-// ConnectionVariable is the environment variable that configures a connection:
+// ConnectionVariable returns the environment variable that configures a connection:
 // upper case, with _ for whatever is neither a letter nor a digit.
 func ConnectionVariable(name string) string {
 	return ConnectionPrefix + strings.Map(func(r rune) rune {
@@ -132,12 +132,12 @@ const (
 	typeSecretStore = "secret_store"
 )
 
-// PrivateFileError is the final error for a path at which the worker keeps its own files. name is the tool's.
+// PrivateFileError returns the final error for a path at which the worker keeps its own files. name is the tool's.
 func PrivateFileError(name, step, path string) error {
 	return ConfigErrorf("step %q: path is %q, one of the worker's own files (keys, runs, journals, connections, callers), which %s neither reads nor writes", step, path, name)
 }
 
-// NotConfiguredError is the final error of a connection that the worker does not have.
+// NotConfiguredError returns the final error of a connection that the worker does not have.
 func NotConfiguredError(name string) error {
 	return ConfigErrorf("connection %q is not configured: set %s in the worker's environment and restart it, or add it to the worker's file of connections",
 		name, ConnectionVariable(name))

@@ -12,11 +12,11 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// itemsTable is the table of children of a case, and parts that of children of these.
+// itemsTable returns the name of the table of children of a case, and partsTable that of the table of their children.
 func (s *TableTest) itemsTable() string { return s.Table + "_items" }
 func (s *TableTest) partsTable() string { return s.Table + "_parts" }
 
-// ofItems are the fields of a write whose rows have items.
+// ofItems returns the fields of a write whose rows have items.
 func (s *TableTest) ofItems(more, items row) row {
 	own := row{"table": s.itemsTable(), "with": row{"order_id": "id"}}
 	maps.Copy(own, items)
@@ -25,7 +25,7 @@ func (s *TableTest) ofItems(more, items row) row {
 	return fields
 }
 
-// upsertFields are the fields of an upsert whose rows have items with a key of their own.
+// upsertFields returns the fields of an upsert whose rows have items with a key of their own.
 func (s *TableTest) upsertFields(more row) row {
 	fields := s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": []any{"order_id", "line"}})
 	maps.Copy(fields, more)
@@ -40,7 +40,7 @@ func (s *TableTest) rowsOf(table, columns string) []string {
 	return other.ContentLines(columns)
 }
 
-// orderWithLines is a parent with lines, each with a quantity of its own number.
+// orderWithLines returns a parent with lines, each with a quantity of its own number.
 func orderWithLines(id int, lines ...int) row {
 	items := []any{}
 	for _, line := range lines {
@@ -56,7 +56,7 @@ func (s *TableTest) withItems() {
 	s.Query("CREATE TABLE "+s.itemsTable()+" (order_id bigint NOT NULL, line bigint NOT NULL, n bigint CHECK (n < 100), kept text DEFAULT 'new', PRIMARY KEY (order_id, line))", nil)
 }
 
-// itemLines are the items as order/line.
+// itemLines returns the items as order/line.
 func (s *TableTest) itemLines() (all []string) {
 	s.Helper()
 	for _, one := range s.Query("SELECT order_id, line, n FROM "+s.itemsTable()+" ORDER BY order_id, line", nil).([]any) {

@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 )
 
-// replacedItems are the fields of a replace whose rows have items, with parts below them.
+// replacedItems returns the fields of a replace whose rows have items, with parts below them.
 func (s *TableTest) replacedItems(more row, itemKey any) row {
 	items := row{"key": itemKey, "children": row{"parts": row{
 		"table": s.partsTable(), "key": []any{"order_id", "line", "part"}, "with": row{"order_id": "order_id", "line": "line"},
@@ -32,7 +32,7 @@ func (s *TableTest) withParts(parentKey, references string) {
 	s.Query("CREATE TABLE "+s.partsTable()+" (order_id bigint, line bigint, part bigint)", nil)
 }
 
-// partLines are the parts as order/line/part.
+// partLines returns the parts as order/line/part.
 func (s *TableTest) partLines() (all []string) {
 	s.Helper()
 	for _, one := range s.Query("SELECT order_id, line, part FROM "+s.partsTable()+" ORDER BY order_id, line, part", nil).([]any) {
@@ -41,7 +41,7 @@ func (s *TableTest) partLines() (all []string) {
 	return all
 }
 
-// orderWithParts is an order of a tenant, whose lines have the parts 1 and so on.
+// orderWithParts returns an order of a tenant, whose lines have the parts 1 and so on.
 func orderWithParts(id int, tenant string, lines ...int) row {
 	one := orderWithLines(id, lines...)
 	one["tenant"] = tenant

@@ -142,7 +142,7 @@ func (d *drift) check(s *TableTest, contract string) {
 	require.Equal(s, want, s.tableLines())
 }
 
-// tableLines are the rows of the table in the order of their ids, with the columns in their order.
+// tableLines returns the rows of the table in the order of their ids, with the columns in their order.
 func (s *TableTest) tableLines() string {
 	s.Helper()
 	var lines []string
@@ -180,7 +180,7 @@ func (s *TableTest) columnNames() (names []string) {
 	return names
 }
 
-// typeOf is the type of a column.
+// typeOf returns the type of a column.
 func (s *TableTest) typeOf(column string) string {
 	s.Helper()
 	query := "SELECT lower(type) AS type FROM pragma_table_info('" + s.Table + "') WHERE name = {{ name }}"

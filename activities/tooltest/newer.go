@@ -18,7 +18,7 @@ func (s *TableTest) writeElsewhere(rows ...any) {
 	s.Write(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, rows...)
 }
 
-// tableWords are the rows of the table, as their ids and words.
+// tableWords returns the rows of the table, as their ids and words.
 func (s *TableTest) tableWords() (all []string) {
 	s.Helper()
 	for _, one := range s.Query("SELECT id, word FROM "+s.Table+" ORDER BY id", nil).([]any) {
@@ -164,7 +164,7 @@ func (m *movingSource) changeRow(id int, gone bool) {
 	}
 }
 
-// changedSince are the rows that have changed behind a version, and the version now. A full read gets none that were deleted.
+// changedSince returns the rows that have changed behind a version, and the version now. A full read gets none that were deleted.
 func (m *movingSource) changedSince(version int, ids func(int) bool, full bool) (rows []any, now int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -58,7 +58,7 @@ func (s *TableTest) planAndApply(in interpreter.ToolInput) (made func(error)) {
 	}
 }
 
-// tableSchema is the columns of the table, with their types, and whether they are of the primary key and may be NULL.
+// tableSchema returns the columns of the table, with their types, and whether they are of the primary key and may be NULL.
 func (s *TableTest) tableSchema() []any {
 	s.Helper()
 	query := "SELECT name, lower(type) AS type, \"notnull\", pk FROM pragma_table_info('" + s.Table + "')"

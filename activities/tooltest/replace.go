@@ -20,7 +20,7 @@ type load struct {
 	round  int
 }
 
-// beginReplace is a call in mode replace.
+// beginReplace returns a call in mode replace.
 func (s *TableTest) beginReplace(fields map[string]any) *load {
 	all := row{"mode": "replace"}
 	maps.Copy(all, fields)
@@ -32,7 +32,7 @@ func (s *TableTest) stagingLoad(fields map[string]any) *load {
 	return &load{TableTest: s, fields: fields, id: fmt.Sprintf("%s%04d", expression.ShortDigest(s.Table)[:16], s.keys)}
 }
 
-// iterationLoad is the load in one of its iterations.
+// iterationLoad returns the load in one of its iterations.
 func (l *load) iterationLoad(part, round int) *load {
 	own := *l
 	own.part, own.round = &part, round
@@ -81,7 +81,7 @@ func (l *load) refuseCall(do interpreter.StagingStep, rows ...any) interpreter.E
 	return object
 }
 
-// stagingTable is the name of the table beside the target.
+// stagingTable returns the name of the table beside the target.
 func (l *load) stagingTable() string { return "reprise_staging_" + l.id }
 
 // hasStagingTable reports whether there is a table beside.
@@ -375,7 +375,7 @@ func replaceTwice(s *TableTest) {
 	require.Equal(s, []string{`{"id":1,"word":"one"}`, `{"id":3,"word":"one"}`}, s.ContentLines("id, word"))
 }
 
-// replaceWhere is a replace_where; nil is left out.
+// replaceWhere returns a replace_where; nil is left out.
 func replaceWhere(column string, from, to any) row {
 	bounds := row{"column": column, "from": from, "to": to}
 	maps.DeleteFunc(bounds, func(_ string, value any) bool { return value == nil })

@@ -19,7 +19,7 @@ type SQL struct {
 	Auth      string
 }
 
-// StatementInput is a statement with its values rendered, as the interpreter sends it.
+// StatementInput returns a statement with its values rendered, as the interpreter sends it.
 func (s SQL) StatementInput(t *testing.T, source string, scope map[string]any) interpreter.ToolInput {
 	t.Helper()
 	parsed, problems := statement.Parse(source, statement.Dialect(s.Name))
@@ -35,7 +35,7 @@ func (s SQL) StatementInput(t *testing.T, source string, scope map[string]any) i
 	return in
 }
 
-// TableInput is a write in table mode.
+// TableInput returns a write in table mode.
 func (s SQL) TableInput(fields map[string]any, args any) interpreter.ToolInput {
 	return interpreter.ToolInput{Auth: s.Auth, Fields: Fields(fields), Args: Value(args)}
 }
@@ -62,7 +62,7 @@ func (s SQL) FailingCall(t *testing.T, in interpreter.ToolInput) interpreter.Err
 	return ErrorObject(t, err)
 }
 
-// AffectedResult is the result of a write of n rows.
+// AffectedResult returns the result of a write of n rows.
 func AffectedResult(n int) map[string]any { return map[string]any{"rows_affected": n} }
 
 // Nasty are texts that pasting into SQL would break or change.

@@ -93,7 +93,7 @@ func (s States) Test(t testing.TB) *StateTest {
 	return &StateTest{States: s, TB: t, State: "state of " + t.Name(), Table: table}
 }
 
-// At is a cursor.
+// At returns the cursor with a number.
 func At(n int) incremental.Cursor {
 	c, err := incremental.Parse(incremental.Integer, n)
 	if err != nil {
@@ -102,10 +102,10 @@ func At(n int) incremental.Cursor {
 	return c
 }
 
-// Row is a row of the table.
+// Row returns a row of the table.
 func Row(id, at int) any { return map[string]any{"id": id, "at": at} }
 
-// WriteInput is the input of a call's write.
+// WriteInput returns the input of a call's write.
 func (s *StateTest) WriteInput(rows ...any) interpreter.ToolInput {
 	in := s.input(s.Table)
 	s.keys++
@@ -135,7 +135,7 @@ func (s *StateTest) StateWrite(holder string, number int, move *incremental.Move
 	}
 }
 
-// MoveTo is a move.
+// MoveTo returns the move of a watermark to the cursor n, after n rows.
 func MoveTo(n int) *incremental.Move { return &incremental.Move{To: At(n), Rows: n} }
 
 // Write writes.
@@ -156,7 +156,7 @@ func (s *StateTest) MustWrite(state *incremental.StateWrite, rows ...any) int {
 	return n
 }
 
-// Watermark is the state's.
+// Watermark returns the watermark of the state.
 func (s *StateTest) Watermark() any {
 	s.Helper()
 	states, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State)
@@ -167,7 +167,7 @@ func (s *StateTest) Watermark() any {
 	return states[0].Watermark.Value.Data
 }
 
-// WrittenRows are the table's rows, as id and at.
+// WrittenRows returns the table's rows, as id and at.
 func (s *StateTest) WrittenRows() (rows []string) {
 	s.Helper()
 	for _, row := range s.query(s, "SELECT id, at FROM "+s.Table+" ORDER BY id, at").([]any) {
@@ -189,14 +189,14 @@ func (s *StateTest) SeenInBlocks() int {
 	return s.count(fmt.Sprintf("coalesce(sum(length(hashes)), 0) / %d", incremental.HashLength), "reprise_seen_blocks", "last_position")
 }
 
-// count is a number about what is known of the state.
+// count returns a number about what is known of the state.
 func (s *StateTest) count(expression, from, column string) int {
 	s.Helper()
 	query := "SELECT CAST(" + expression + " AS bigint) AS n FROM " + from + " WHERE " + s.ofState(column)
 	return s.query(s, query).([]any)[0].(map[string]any)["n"].(int)
 }
 
-// ofState is the condition for known rows of the state.
+// ofState returns the condition for known rows of the state.
 func (s *StateTest) ofState(column string) string {
 	column = map[string]string{"sqlite": "hex(" + column + ")", "postgres": "encode(" + column + ", 'hex')"}[s.Tool]
 	return fmt.Sprintf("lower(%s) LIKE '%x%%'", column, expression.DigestBytes(s.State)[:8])
@@ -365,7 +365,7 @@ func knownInAnotherTable(s *StateTest) {
 	require.Equal(s, []string{"1@5"}, s.WrittenRows())
 }
 
-// stateChanges are the state's.
+// stateChanges returns the changes of the state.
 func (s *StateTest) stateChanges() []incremental.StateChange {
 	s.Helper()
 	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)

@@ -43,7 +43,7 @@ func (s *StateTest) claimCall(holder string, ordered bool) *countedCall {
 	}
 }
 
-// nextWrite is the next write of a page. to is where the watermark goes, 0 for nowhere; ends says that the call ends with it.
+// nextWrite returns the next write of a page. to is where the watermark goes, 0 for nowhere; ends says that the call ends with it.
 func (c *countedCall) nextWrite(to int, ends bool) *incremental.StateWrite {
 	known := c.known
 	known.Floor, known.Sweep = c.found.Position, ends

@@ -6,7 +6,7 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// claimToInsert is a claim of a call whose sink leaves out rows that come again, by a key.
+// claimToInsert returns a claim of a call whose sink leaves out rows that come again, by a key.
 func (s *StateTest) claimToInsert(holder string, key ...string) incremental.ClaimedState {
 	s.Helper()
 	claim := s.claim(holder)

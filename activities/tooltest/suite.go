@@ -133,7 +133,7 @@ type runner struct {
 	run  attempt.Func
 }
 
-// ActivityOf is the function a worker registers under a name.
+// ActivityOf returns the function a worker registers under a name.
 func ActivityOf(t testing.TB, c *activities.Catalogue, name string) attempt.Func {
 	t.Helper()
 	for _, a := range c.Attempts.Activities() {
@@ -243,7 +243,7 @@ func (s *runner) testTimeout(t *testing.T) {
 	require.Less(t, time.Since(began), prompt)
 }
 
-// Value is a value as an input has it.
+// Value returns a value as an input has it.
 func Value(v any) *expression.Value {
 	wrapped := expression.Of(v)
 	return &wrapped

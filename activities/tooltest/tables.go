@@ -75,7 +75,7 @@ func (s *TableTest) Query(statement string, scope map[string]any) any {
 	return s.db.RunStatement(s.t, statement, scope)
 }
 
-// WriteInput is a write of rows, with an operation key of its own.
+// WriteInput returns a write of rows, with an operation key of its own.
 func (s *TableTest) WriteInput(fields map[string]any, rows ...any) interpreter.ToolInput {
 	all := map[string]any{"table": s.Table}
 	maps.Copy(all, fields)
@@ -116,7 +116,7 @@ func (s *TableTest) Refuse(fields map[string]any, rows ...any) interpreter.Error
 	return ErrorObject(s.t, err)
 }
 
-// ContentLines is the rows of the table, in the order of columns, each as a line.
+// ContentLines returns the rows of the table, in the order of columns, each as a line.
 func (s *TableTest) ContentLines(columns string) (lines []string) {
 	return s.SelectLines("true", columns)
 }

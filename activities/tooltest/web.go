@@ -27,7 +27,7 @@ func StartAPI(t *testing.T) (*demoapi.Server, string) {
 	return api, url
 }
 
-// AnsweringServer is a server whose answers are all made by one function.
+// AnsweringServer returns a server whose answers are all made by one function.
 func AnsweringServer(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -72,7 +72,7 @@ func (w *RecordingServer) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ReceivedRequests are the requests that have come.
+// ReceivedRequests returns the requests that have come.
 func (w *RecordingServer) ReceivedRequests() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func RedirectTo(status int, target func() string) http.HandlerFunc {
 	}
 }
 
-// Gzip is a text as gzip.
+// Gzip returns a text as gzip.
 func Gzip(text string) string {
 	var b strings.Builder
 	w := gzip.NewWriter(&b)
@@ -96,7 +96,7 @@ func Gzip(text string) string {
 	return b.String()
 }
 
-// Zip is an archive of files, each with its name and its text.
+// Zip returns an archive of files, each with its name and its text.
 func Zip(t testing.TB, files ...[2]string) string {
 	t.Helper()
 	var b strings.Builder

@@ -53,7 +53,7 @@ type place struct {
 	// Rows are the rows of the source that have been written, or left out, and Line that in which the last of them begins.
 	Rows int64 `json:"rows"`
 	Line int   `json:"line,omitempty"`
-	// Key is that of the last of them, in the order of a query.
+	// Key is the key of the last row, for a query with an order.
 	Key []byte `json:"key,omitempty"`
 	// Batches are the batches of the round.
 	Batches int `json:"batches"`
@@ -99,7 +99,7 @@ func (m *move) moveRows(ctx context.Context) (interpreter.ToolResult, error) {
 	return m.moveResult(), nil
 }
 
-// read writes what the source has behind the place.
+// read writes what follows the recorded place in the source.
 func (m *move) read(ctx context.Context, begun bool) error {
 	if m.order != "" {
 		if err := m.identifyAs(m.queryIdentity(), 0, begun); err != nil || m.at.Read {
@@ -182,7 +182,7 @@ func (m *move) identifySource(ctx context.Context, begun bool) error {
 	return m.changedError()
 }
 
-// identifyAs compares the identity of the source with that of the one that was read before. Size is that of the source, in bytes.
+// identifyAs compares the identity of the source with the one that was recorded. Size is in bytes.
 func (m *move) identifyAs(found string, size int64, begun bool) error {
 	switch {
 	case begun && found == m.at.Source:
@@ -221,7 +221,7 @@ func (s *contextReader) Read(p []byte) (int, error) {
 	return s.in.Read(p)
 }
 
-// changedError is an error where the source has changed since it was opened.
+// changedError returns an error where the source has changed since it was opened.
 func (m *move) changedError() error {
 	if m.source == nil || m.source.Changed == nil || !m.source.Changed() {
 		return nil
@@ -302,7 +302,7 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 	return m.placeError(err, b)
 }
 
-// batchInput is the write of a batch, with its rows in shape.
+// batchInput returns the write of a batch, with its rows in shape.
 func (m *move) batchInput(ctx context.Context, rows []any) (in interpreter.ToolInput, notes []string, err error) {
 	in = m.to
 	in.Args = &expression.Value{Data: rows}
@@ -350,7 +350,7 @@ func (m *move) enterBatch(ctx context.Context, in interpreter.ToolInput, next pl
 	return written, nil
 }
 
-// stagingInput is a write whose rows are published at the end, if they are.
+// stagingInput returns a write whose rows are published at the end, if they are.
 func (m *move) stagingInput(in interpreter.ToolInput, do interpreter.StagingStep) interpreter.ToolInput {
 	if m.staged {
 		const length = 20 // 80 bits, in hexadecimal
@@ -389,7 +389,7 @@ func (m *move) addNotes(notes []string) {
 	}
 }
 
-// placeError is the error of a batch, with its place in the source.
+// placeError returns the error of a batch, with its place in the source.
 func (m *move) placeError(err error, b batch) error {
 	failure, own := errors.AsType[*tool.Error](err)
 	if !own || len(b.rows) == 0 || failure.Kind == interpreter.KindConnection {
@@ -410,7 +410,7 @@ func (m *move) placeError(err error, b batch) error {
 	return &told
 }
 
-// refusedRow is the number of the row because of which a batch was refused, from 1; 0 where that is not known.
+// refusedRow returns the number of the row because of which a batch was refused, from 1; 0 if it is not known.
 func refusedRow(err error) int {
 	if refused, one := errors.AsType[*sqltool.RefusedRowError](err); one {
 		return refused.Row
@@ -421,13 +421,13 @@ func refusedRow(err error) int {
 	return 0
 }
 
-// movedRows are the rows that the transfer has read and written, in attempts before as well.
+// movedRows returns the rows that the transfer has read and written, in attempts before as well.
 func (m *move) movedRows() *interpreter.Rows {
 	read := &interpreter.Rows{RowTotals: interpreter.RowTotals{Read: m.at.Rows}}
 	return read.Plus(m.at.Written)
 }
 
-// moveResult is the outcome of the transfer, including earlier attempts.
+// moveResult returns the outcome of the transfer, including earlier attempts.
 func (m *move) moveResult() interpreter.ToolResult {
 	rejected := 0
 	if m.at.LeftOut != nil {

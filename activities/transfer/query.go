@@ -34,7 +34,7 @@ func (m *move) readQuery() (err error) {
 	return nil
 }
 
-// queryIdentity is that of a query with an order: what it asks for, whatever the rows are that there are by now.
+// queryIdentity identifies a query with an order by what it requests, whatever rows exist now.
 func (m *move) queryIdentity() string {
 	values := make([]any, len(m.from.Params))
 	for i, value := range m.from.Params {
@@ -46,8 +46,8 @@ func (m *move) queryIdentity() string {
 	}))
 }
 
-// pages writes what the query has behind the place, a page at a time, each of which is a statement of its own. It is read before it is
-// written, as source and table may share connections, or a file.
+// pages writes what follows the recorded place in the query, a page at a time. Each page is a statement of its own,
+// and is read completely before it is written, because source and table may share connections or a file.
 func (m *move) pages(ctx context.Context) error {
 	most := m.rows
 	for !m.at.Read {
@@ -68,7 +68,7 @@ func (m *move) pages(ctx context.Context) error {
 	return nil
 }
 
-// page reads the next rows of the query. cut says that they are fewer than so many because of what they take in memory.
+// page reads the next rows of the query. cut says that it stopped early because of the memory that they take.
 func (m *move) page(ctx context.Context, most int) (next batch, cut bool, err error) {
 	page := &sqltool.QueryPage{Column: m.order, After: m.at.Key, Most: most}
 	err = m.query.ReadRows(ctx, m.from, page, func(row sqltool.QueriedRow) error {

@@ -28,7 +28,8 @@ type Options struct {
 	Land func(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error)
 	// Open opens a file: file.
 	Open func(ctx context.Context, in interpreter.ToolInput) (*format.RowSource, error)
-	// Targets are the tools that write rows and keep with them how far a source is, and Queries those that read the rows of a statement, by their names.
+	// Targets are the tools that write rows and record the place in the source with them; Queries are the tools
+	// that read the rows of a statement. Both are by name.
 	Targets map[string]tool.Ledger
 	Queries map[string]sqltool.RowReader
 	// Reshape brings the rows of a batch into shape.
@@ -44,7 +45,7 @@ var (
 // New makes the tool.
 func New(res tool.Resources, options Options) *Tool { return &Tool{res: res, options: options} }
 
-// BeginsItself marks a tool that waits before it acts: those that it calls begin.
+// BeginsItself marks a tool that waits before it acts: the tools that it calls begin.
 func (*Tool) BeginsItself() {}
 
 // ShapesRows marks a tool that brings its rows into shape itself, a batch at a time.
@@ -124,7 +125,7 @@ retry:
 	}
 }
 
-// sourceField is the field from, with the keys that a source has beside those of its tool.
+// sourceField returns the field from: the fields of the source's tool, and keys for the transfer.
 func sourceField() playbook.Field {
 	return playbook.Field{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
 		{
@@ -223,7 +224,7 @@ func (m *move) readFileMode() error {
 	return err
 }
 
-// readMode reads how rows meet those of the table.
+// readMode reads how the rows are combined with the rows of the table.
 func (m *move) readMode() error {
 	if m.to.Tool == "file" {
 		return m.readFileMode()

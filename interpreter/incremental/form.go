@@ -23,7 +23,7 @@ type Form struct {
 var epochUnits = map[string]time.Duration{"%s": time.Second, "%ms": time.Millisecond, "%us": time.Microsecond}
 
 // ReadFormat parses a format as an author writes it: a layout of strftime or of package time, or a key of
-// epochUnits. as is the default type of such cursors.
+// epochUnits. The returned type is the default type of cursors in this format.
 func ReadFormat(written string) (format string, as CursorType, err error) {
 	if written == "" {
 		return "", "", errors.New(`is empty; write such as "%d/%m/%Y", or remove it`)

@@ -122,8 +122,8 @@ type Limiter struct {
 // are considered gone.
 const turnGrace = 5 * time.Second
 
-// Lease grants the next free slots. A promise does not reserve a slot, which would be lost if nobody came: it says
-// when to come back, and later requests get no slots before that time.
+// Lease grants the next free slots, or promises some. A promise reserves no slot, because the slot would be lost if
+// the requester did not come back. It says when to come back, and later requests get no slots before that time.
 func (l *Limiter) Lease(request LeaseRequest, now time.Time) Lease {
 	abandoned := !l.Next.Add(turnGrace).After(now)
 	if soonest := now.Add(max(l.pauseTime(request, now), ToDuration(request.AfterSeconds))); l.Next.Before(soonest) {

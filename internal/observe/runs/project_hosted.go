@@ -80,9 +80,9 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	}
 }
 
-// attemptsMade returns the attempts of a hosted call since a state, and the failure of the last one. failure, with
-// which the call ended or waits, is more complete than what attempts record; it may also belong to a request after a
-// successful attempt.
+// attemptsMade returns the attempts that a hosted call has made after the state before, and the failure of the last
+// attempt. failure is the failure with which the call ended or waits. It is more complete than the failures that
+// attempts record, but it may belong to a request after a successful attempt.
 func attemptsMade(
 	before, after call.State, driven call.Driven, failure *interpreter.ErrorObject, ended time.Time,
 ) (call.Stretches, *interpreter.ErrorObject) {

@@ -64,10 +64,10 @@ type calendarCell struct {
 	Path   string // of the open run, "" for none
 }
 
-// Hollow reports whether the partition is missing.
+// Hollow says to draw the cell hollow: the partition is missing.
 func (c calendarCell) Hollow() bool { return c.Status == partition.Missing }
 
-// Half reports whether the partition is stale, so that it has to run again.
+// Half says to fill half of the cell: the partition is stale, so it has to run again.
 func (c calendarCell) Half() bool { return c.Status == partition.Stale }
 
 // Crossed reports whether the partition's run failed.

@@ -138,7 +138,7 @@ func (s *StatefulStep) MoveRequest(w *Watermark, move *incremental.Move, now tim
 	return s.placeRequest(interpreter.StateInput{Moves: w.AsMoves(move)}, now)
 }
 
-// placeRequest adds to a request where the state is kept.
+// placeRequest sets the place of a request: where the state is kept.
 func (s *StatefulStep) placeRequest(request interpreter.StateInput, now time.Time) interpreter.StateInput {
 	if request.Place = s.StateSink(now); request.Place != nil {
 		request.Group = ""

@@ -60,7 +60,8 @@ func isGet(action *playbook.Action) bool {
 type pageParameter struct {
 	name string
 	at   place
-	// counted says that a template provides the page number, so that something else counts the pages.
+	// counted says that a template provides the page number. Then the playbook counts the pages, so it reads
+	// several.
 	counted bool
 }
 

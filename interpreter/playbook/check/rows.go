@@ -124,7 +124,7 @@ func checkChildren(c *checker) {
 // modeIgnore is the mode of sinks that skip existing rows.
 const modeIgnore = "insert_or_ignore"
 
-// checkChildrenFit reports children beside words that make it unknown which parent rows were written.
+// checkChildrenFit reports children together with fields that make it unknown which parent rows were written.
 func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.Node) bool {
 	why := ""
 	mode, _ := writes.WriteMode()
