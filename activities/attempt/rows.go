@@ -14,15 +14,15 @@ func countRows(run Func) Func {
 	return func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		result, err := run(ctx, in)
 		if err == nil && result.Meta.Rows == nil && result.Noted == nil && !result.Unnotable && result.PutOff == nil {
-			result.Meta.Rows = rowsOf(in, result)
+			result.Meta.Rows = attemptRows(in, result)
 		}
 		return result, err
 	}
 }
 
-// rowsOf counts what an attempt did to data: for a statement the rows that the database reports, for a sink the rows
+// attemptRows counts what an attempt did to data: for a statement the rows that the database reports, for a sink the rows
 // that it was given. Rows read by a step are counted by its call, which knows which parts of a response are rows.
-func rowsOf(in interpreter.ToolInput, result interpreter.ToolResult) *interpreter.Rows {
+func attemptRows(in interpreter.ToolInput, result interpreter.ToolResult) *interpreter.Rows {
 	affected, reported := affectedBy(in, result)
 	table := in.Table()
 	switch {

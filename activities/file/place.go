@@ -67,7 +67,7 @@ func (t *Tool) openPlace(in interpreter.ToolInput, path, verb string, makes bool
 	return nil, err
 }
 
-// errPrivate is the error of a file which is no playbook's.
+// errPrivate is the error for a file that playbooks may not open.
 var errPrivate = errors.New("private")
 
 // walkTo opens the last of some nested folders.
@@ -122,7 +122,7 @@ func (p *place) walkTo(names []string, makes bool) error {
 	return syscall.EISDIR
 }
 
-// errOutside is the error of a link which leads out of the worker's directory.
+// errOutside is the error for a link that leads out of the worker's directory.
 var errOutside = fmt.Errorf("path escapes from parent: %w", fs.ErrPermission)
 
 func (p *place) enterParent() error {
@@ -156,7 +156,7 @@ func (p *place) enterFolder(name string, seen fs.FileInfo) error {
 	return nil
 }
 
-// errMoved is the error of what was replaced while it was opened.
+// errMoved is the error for a file or folder that was replaced while it was being opened.
 var errMoved = errors.New("it was replaced meanwhile")
 
 // openFile opens the file and refuses links.

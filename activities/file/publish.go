@@ -81,7 +81,7 @@ func (t *Tool) publishStaged(ctx context.Context, in interpreter.ToolInput, w *o
 	}
 }
 
-// publishResult is what was published, now or by an attempt before.
+// publishResult counts what was published, now or by an earlier attempt.
 type publishResult struct {
 	records []stagedRecord
 	rows    int64
@@ -206,7 +206,7 @@ func (w *objectWrite) chooseRecords(records []stagedRecord) (chosen []stagedReco
 	return chosen, nil
 }
 
-// stagedPart is what an iteration has staged, or a call without a loop.
+// stagedPart has what an iteration, or a call without a loop, has staged.
 type stagedPart struct {
 	lap     string
 	round   int

@@ -34,7 +34,7 @@ var marks = []struct {
 
 const markUTF8 = "\xef\xbb\xbf"
 
-// errCharset is the error of a charset that is not known.
+// errCharset is the error for an unknown charset.
 var errCharset = errors.New("the charset is not known")
 
 // ByteError says which byte of a text is wrong.

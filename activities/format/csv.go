@@ -309,7 +309,7 @@ func columnNames(line record, unnamed bool) ([]string, error) {
 	return line.values, nil
 }
 
-// errHTML is the error of a page in the place of CSV, such as one to log in.
+// errHTML is the error for an HTML page instead of CSV, such as a login page.
 var errHTML = errors.New("the text is HTML, and not CSV")
 
 // isHTML reports whether a record is how HTML begins (whatwg.org, MIME sniffing: the tags that a page begins with).

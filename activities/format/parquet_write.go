@@ -81,7 +81,7 @@ func (f parquetField) Name() string { return f.name }
 // Value implements parquet.Field; rows are written by their values.
 func (f parquetField) Value(reflect.Value) reflect.Value { return reflect.Value{} }
 
-// MisfitError is the error of a row that the columns have no place for.
+// MisfitError is the error for a row with a value that its column cannot hold.
 type MisfitError struct {
 	Row    int // of those that are written at once, from 0
 	Column string

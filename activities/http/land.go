@@ -221,7 +221,7 @@ func (l *landing) copyBody(response *http.Response, stop context.CancelCauseFunc
 // landBuffer is how much of a body is read at once, in bytes.
 const landBuffer = 64 << 10
 
-// errIdle is the error of a body that stopped coming.
+// errIdle is the error for a body that has sent nothing for landIdle.
 var errIdle = fmt.Errorf("nothing came for %s", landIdle)
 
 // diskError returns the error of the file that a body is landed in.

@@ -223,7 +223,7 @@ func (f *filling) fillValue(value any) any {
 	return value
 }
 
-// refusedError returns the error of a login that was answered with one.
+// refusedError returns the error of a login whose response has an error status.
 func (a *loginAnswer) refusedError() error {
 	e := a.answerFault("it returned HTTP %d", a.status)
 	e.Class = interpreter.ClassifyHTTP(a.status, ratelimit.IsLimited(a.headers))

@@ -95,8 +95,8 @@ func (t *trees) startHold(ctx context.Context, attempt *interpreter.PausedBy) (*
 	return t.holds(ctx, *attempt)
 }
 
-// closeTree stops the tree from starting runs that another one waits for. It does not wait in
-// the queue.
+// closeTree makes the tree's workflow refuse further runs that other runs wait for. The request does not wait in the
+// queue of this worker's admissions.
 func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string) error {
 	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
 		return err
@@ -139,7 +139,7 @@ func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted i
 }
 
 const (
-	// cancelledAtOnce is how many runs are cancelled side by side.
+	// cancelledAtOnce bounds the runs that are cancelled at the same time.
 	cancelledAtOnce = 20
 	// cancelEvery is how often to search for runs that have started in the meantime, and
 	// cancelQuiet how many searches must find none before it ends: the list is a little late.

@@ -285,7 +285,7 @@ func (i *insertion) parameterStatement() (statement string, encode func([]map[st
 	return i.insertStatement(with, givenName, positionName, quoteNames(w.Columns)), encode
 }
 
-// quoteNames are names as SQL has them.
+// quoteNames returns names quoted for SQL.
 func quoteNames(columns []string) []string {
 	return lists.Map(columns, func(column string) string { return sqltool.QuoteNames([]string{column}) })
 }

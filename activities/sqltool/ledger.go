@@ -48,8 +48,8 @@ type Sweeper struct {
 	last map[string]time.Time
 }
 
-// IsDue reports whether it is time for the ledger of a name. The first time comes
-// an hour after the first write.
+// IsDue reports whether old notes of the ledger with a name should be deleted now: an hour after its first write for
+// the first time.
 func (s *Sweeper) IsDue(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ type mode struct {
 	// replace says that rows are staged in a table of their own until they replace the existing
 	// ones.
 	replace bool
-	// conflict is the clause for rows that are there, as PostgreSQL and SQLite both write it.
+	// conflict returns the ON CONFLICT clause for existing rows; PostgreSQL and SQLite have the same one.
 	conflict func(w *TableWrite, lacks func(column string) string) string
 }
 

@@ -362,7 +362,7 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 		s.write.Shown, note, remedy)
 }
 
-// SameKey returns the condition that rows of two names have one key.
+// SameKey returns the condition that the rows of two tables or aliases have the same key.
 func SameKey(key []string, one, other string) string {
 	return strings.Join(lists.Map(key, func(column string) string {
 		name := quoteName(column)

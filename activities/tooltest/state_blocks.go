@@ -10,7 +10,8 @@ import (
 	"reprise/interpreter/incremental"
 )
 
-// OrderedWrite is what a write of a source in the order of its cursors does to the state, which has reached a cursor.
+// OrderedWrite returns the state of a write whose source returns rows in the order of their cursors, up to the cursor
+// reached. Its sink forgets nothing from the cursor floor on.
 func (s *StateTest) OrderedWrite(holder string, number, reached, floor int, sweep bool) *incremental.StateWrite {
 	state := s.StateWrite(holder, number, nil, At(floor).Position)
 	state.Rows.Sweep, state.Rows.Ordered, state.Rows.Reached = sweep, true, At(reached).Position

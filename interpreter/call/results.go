@@ -43,7 +43,7 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 	} else if unread := r.unreadWarning(d); unread != "" {
 		result.Warnings = append(result.Warnings, unread)
 	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
-		r.warnLacks(result, d.budget)
+		r.warnMissingMembers(result, d.budget)
 	}
 	return result
 }
@@ -70,9 +70,9 @@ func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
 	}}
 }
 
-// warnLacks warns that the last page lacks a member that a policy needs to request more. A response without a body
+// warnMissingMembers warns that the last page lacks a member that a policy needs to request more. A response without a body
 // has neither rows nor members.
-func (r results) warnLacks(result *interpreter.CallResult, budget *expression.Budget) {
+func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.CallPlace()
 	if s.Last.Data.Data == nil && s.Last.Meta.HasNoBody() {
 		if s.Collector != 0 && s.Last.Meta.Status == http.StatusOK { // some APIs end their pages so, and some proxies lose bodies

@@ -157,7 +157,7 @@ type State struct {
 	Tables []string `json:"tables,omitzero"`
 	// Emptied says that the last rows written with it left the table empty.
 	Emptied bool `json:"emptied,omitempty"`
-	// KnownFrom is as in ClaimedState, for the sink of the last claim.
+	// KnownFrom is ClaimedState.KnownFrom for the sink of the last claim.
 	KnownFrom []byte `json:"known_from,omitempty"`
 }
 

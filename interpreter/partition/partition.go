@@ -29,7 +29,7 @@ const (
 	Year  = "year"
 )
 
-// oneOf has a text for one of each unit.
+// oneOf names one period of each unit, for messages.
 var oneOf = map[string]string{Hour: "an hour", Day: "a day", Week: "a week", Month: "a month", Year: "a year"}
 
 // Units are the allowed units of `every`.

@@ -51,7 +51,7 @@ func convertFlat(l *legacy) []*yaml.Node {
 	return []*yaml.Node{p.policyEntry()}
 }
 
-// addDelays adds the words about delays that the list also has.
+// addDelays copies the keys about delays that have the same name in a list of policies.
 func (p *policyDraft) addDelays() {
 	p.keepWord("initial_delay")
 	p.keepWord("backoff_multiplier")

@@ -231,7 +231,7 @@ func (w *pathWriter) hideValue(expression.Segment) (bool, error) { return false,
 
 func (w *pathWriter) endText() (any, error) { return w.text.String(), w.checkDots() }
 
-// inPath escapes values so that different values give different names.
+// inPath escapes values for names of files: a value cannot add a folder, and different values give different names.
 var inPath = strings.NewReplacer("/", "%2F", "%", "%25")
 
 func (w *pathWriter) writeValue(segment expression.Segment, value any) error {

@@ -276,7 +276,7 @@ func planSchedules(ctx context.Context, s *session.Session, checked load.Checked
 		return err
 	}
 	for _, one := range page.Schedules {
-		if one.Playbook != checked.Book.Name && one.Playbook != backfill.Name(checked.Book) {
+		if one.Playbook != checked.Book.Name && one.Playbook != backfill.PlaybookName(checked.Book) {
 			continue
 		}
 		times, next := timetable.Read(one.Described.Schedule), cli.OrEmpty(one.Described.Info.NextActionTimes)

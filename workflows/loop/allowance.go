@@ -36,7 +36,8 @@ func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
 	return l.allowance.Consume(n)
 }
 
-// runsToRequest returns for how many runs a loop wants admission when n iterations begin, of the rest that it has.
+// runsToRequest returns how many runs a loop requests when n iterations begin: also some of the rest of its
+// iterations, up to mostAdmitted.
 func runsToRequest(n, rest int) int { return max(n, min(rest, mostAdmitted)) }
 
 // returnAllowance returns the admissions that no iteration has used.

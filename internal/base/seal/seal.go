@@ -113,7 +113,7 @@ func (k *Keys) Watch(logger *slog.Logger, mask func(text string)) {
 	if k.file != nil {
 		k.file.LogTo(logger)
 	}
-	maskKeys(k.current(), mask)
+	maskKeys(k.currentKeys(), mask)
 }
 
 func maskKeys(all []key, mask func(text string)) {
@@ -122,8 +122,8 @@ func maskKeys(all []key, mask func(text string)) {
 	}
 }
 
-// current returns the keys as they are now.
-func (k *Keys) current() []key {
+// currentKeys returns the keys as they are now.
+func (k *Keys) currentKeys() []key {
 	switch {
 	case k == nil:
 		return nil
@@ -207,7 +207,7 @@ func keyID(derived []byte) string {
 
 // IDs returns the IDs of the keys, that of the encrypting key first.
 func (k *Keys) IDs() []string {
-	return idsOf(k.current())
+	return idsOf(k.currentKeys())
 }
 
 func idsOf(all []key) []string {
@@ -216,7 +216,7 @@ func idsOf(all []key) []string {
 
 // Seal encrypts a text for a place.
 func (k *Keys) Seal(text []byte, place string) (string, error) {
-	all := k.current()
+	all := k.currentKeys()
 	if len(all) == 0 {
 		return "", errors.New("there is no key")
 	}
@@ -235,7 +235,7 @@ func (k *Keys) Open(sealed, place string) ([]byte, error) {
 	if err != nil || hex.EncodeToString(decodeHex(parts[1])) != parts[1] {
 		return nil, errors.New("its format is unknown to this worker")
 	}
-	all := k.current()
+	all := k.currentKeys()
 	at := slices.Index(idsOf(all), parts[1])
 	if at < 0 {
 		return nil, fmt.Errorf("it is sealed with the key %s, but this worker has %s", parts[1], keyNames(all))
@@ -267,7 +267,7 @@ var (
 
 // PublicKey returns the public key of the first key, with which others can encrypt but not decrypt.
 func (k *Keys) PublicKey() []byte {
-	all := k.current()
+	all := k.currentKeys()
 	if len(all) == 0 {
 		return nil
 	}
@@ -285,7 +285,7 @@ func SealTo(public, text []byte, place string) ([]byte, error) {
 
 // OpenSealed decrypts what SealTo encrypted for the place to the public key of one of the keys.
 func (k *Keys) OpenSealed(sealed []byte, place string) ([]byte, error) {
-	for _, one := range k.current() {
+	for _, one := range k.currentKeys() {
 		if text, err := hpke.Open(one.private, kdf, enc, []byte(place), sealed); err == nil {
 			return text, nil
 		}

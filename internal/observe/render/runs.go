@@ -62,7 +62,7 @@ func stateText(run runs.Found, paper terminal.Paper) string {
 	return paper.Paint(styleOf(run.Status), string(run.Status))
 }
 
-// latenessText is by how much an open run is late, "" for one that is not or where that is not known.
+// latenessText returns how late an open run is; "" if it is not late or the delay is not known.
 func latenessText(run runs.Found) string {
 	if run.LateSeconds == 0 || run.Ended() {
 		return ""

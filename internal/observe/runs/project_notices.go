@@ -77,7 +77,7 @@ func (p *projector) applyMarker(event *historypb.HistoryEvent) {
 	case read(&answer) && answer.Key != "":
 		p.answerMark(event, answer)
 	case read(&refused) && refused.Refused != "":
-		p.refusedMark(refused)
+		p.applyRefused(refused)
 	case read(&ignored) && ignored.Ignored != "":
 		p.ignoredMark(event, ignored)
 	case read(&held) && held.Held != "":

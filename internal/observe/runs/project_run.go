@@ -88,8 +88,8 @@ func (p *projector) queueChanged(event *historypb.HistoryEvent, memo *commonpb.M
 	p.addEvent(event.GetEventId(), "", out)
 }
 
-// refusedMark converts the success of a call's last attempt to a failure: a policy refused its answer.
-func (p *projector) refusedMark(mark protocol.RefusedMark) {
+// applyRefused converts the success of a call's last attempt to a failure: a policy refused its answer.
+func (p *projector) applyRefused(mark protocol.RefusedMark) {
 	at := p.waitingCall(mark.Refused, mark.Index)
 	if last := p.calls[at]; last != nil {
 		last.failure = mark.Error

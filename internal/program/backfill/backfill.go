@@ -222,8 +222,8 @@ func pathOf(file string) string {
 // Suffix is appended to a playbook's name to name its backfill playbook.
 const Suffix = ".backfill"
 
-// Name returns the name of a playbook's backfill playbook.
-func Name(book *playbook.Playbook) string { return book.Name + Suffix }
+// PlaybookName returns the name of a playbook's backfill playbook.
+func PlaybookName(book *playbook.Playbook) string { return book.Name + Suffix }
 
 // PlaybookSource returns the backfill playbook: a loop over keys whose step runs the playbook. Its workload has the keys, and
 // as given the workload of each run. A failed partition makes it a partial success.
@@ -246,7 +246,7 @@ workflow:
       results: stats
       thresholds: {completed: 1}
 output: "{{ backfill.stats }}"
-`, Name(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
+`, PlaybookName(book), "Runs "+book.Name+" for partitions of it.", pathOf(file), concurrency)
 }
 
 // BackfillWorkload returns the workload of the backfill playbook.

@@ -181,7 +181,7 @@ func addKey(n *yaml.Node, key string, value *yaml.Node) {
 // plain matches texts that need no quotes in YAML.
 var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$|^[0-9]+(ms|s|m|h)$`)
 
-// words are the words that YAML, or programs that read it, do not take for texts.
+// words are the words that must be quoted, because YAML, or programs that read it, take them for other values.
 var words = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n", "True", "False", "Null", "Yes", "No", "On", "Off", "TRUE", "FALSE", "NULL", "YES", "NO", "ON", "OFF", "Y", "N"}
 
 // TextNode returns the node of a text, quoted if YAML could take it for something else.

@@ -389,8 +389,8 @@ func (d *Description) hideIn(value any, name string) any {
 }
 
 // hidePath removes segments from the path that are, or may be, secrets: the path up to the last of them becomes part
-// of the connection. If nothing would be left after them, or the connection fetches tokens and so has no path, each
-// run is given them instead.
+// of the connection. If nothing would be left after them, or the connection fetches tokens and so has no path, they
+// become values of the workload, which each run needs.
 func (d *Description) hidePath() {
 	suspects := d.pathSecrets(d.Path)
 	segments, end := strings.Split(d.Path, "/"), 0

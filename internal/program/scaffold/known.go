@@ -46,9 +46,9 @@ var services = []service{
 	{host: "pokeapi.co", answer: `{"count": 1, "next": "https://x", "results": [{"name": "x"}]}`, accepts: []string{"limit", "offset"}},
 }
 
-// applyKnown adds what is known about the API's responses if the description has none: by host, else from the
+// applyKnownService adds what is known about the API's responses if the description has none: by host, else from the
 // request's parameters.
-func (w *writer) applyKnown() {
+func (w *writer) applyKnownService() {
 	if w.of.Answer != nil && (w.of.Answer.Body != nil || w.of.Answer.Linked) {
 		return
 	}

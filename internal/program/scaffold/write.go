@@ -34,7 +34,7 @@ type writer struct {
 
 // planCall decides how the request paginates, what it loops over, and what its rows are called.
 func (w *writer) planCall() {
-	w.applyKnown()
+	w.applyKnownService()
 	w.found = newFinder(w.of)
 	switch w.Style {
 	case "":

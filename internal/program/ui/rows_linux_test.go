@@ -72,7 +72,7 @@ func (w *world) backfills(ctx context.Context, text string) (string, error) {
 	keys := matrix.SelectKeys(backfill.OnlyMissing)
 	claim := matrix.BackfillClaim(keys)
 	return w.startPlan(start.Plan{
-		WorkflowID: "backfill-" + w.queue, Playbook: backfill.Name(book), Input: protocol.Input{
+		WorkflowID: "backfill-" + w.queue, Playbook: backfill.PlaybookName(book), Input: protocol.Input{
 			Name: backfill.FileName("days.yaml"), Source: string(backfill.PlaybookSource(book, "days.yaml", 4)), Claim: &claim,
 			Workload: expression.Of(backfill.BackfillWorkload(keys, nil)), Files: map[string]string{"days.yaml": text},
 		},

@@ -83,7 +83,8 @@ func (b *Builder) attemptKeys(m Moment) map[string]any {
 	return b.cached.names
 }
 
-// noKeys replace the keys in requests that are compared without them. Scopes only read it.
+// noKeys has a placeholder for each key. It renders requests that are compared without their keys, and is never
+// changed.
 var noKeys = withoutKeys()
 
 func withoutKeys() map[string]any {
