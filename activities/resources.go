@@ -229,6 +229,15 @@ func (all FirstOf) Connection(name string) (string, bool) {
 	return "", false
 }
 
+// OnChange sets who is notified of changed files of the resolvers that have one.
+func (all FirstOf) OnChange(changed func(what string, err error)) {
+	for _, resolver := range all {
+		if notifies, ok := resolver.(interface{ OnChange(func(string, error)) }); ok {
+			notifies.OnChange(changed)
+		}
+	}
+}
+
 // LogTo gives the resolvers a logger that want one.
 func (all FirstOf) LogTo(logger *slog.Logger) {
 	for _, resolver := range all {

@@ -36,7 +36,7 @@ var endings = map[string]string{
 	"retry-now": "patients --address BLACKHOLE", "skip": "patients fetch --reason no --address BLACKHOLE", "cancel": "patients --address BLACKHOLE",
 	"approve": "patients --address BLACKHOLE", "reject": "patients --address BLACKHOLE", "complete": "patients fetch --address BLACKHOLE",
 	"fail": "patients fetch --error no --address BLACKHOLE", "progress": "patients fetch --done 10 --address BLACKHOLE",
-	"auth login": "shop --address BLACKHOLE", "auth list": "--address BLACKHOLE", "auth status": "shop --address BLACKHOLE",
+	"audit verify": "absent.log", "auth login": "shop --address BLACKHOLE", "auth list": "--address BLACKHOLE", "auth status": "shop --address BLACKHOLE",
 	"auth refresh": "shop --address BLACKHOLE", "auth logout": "shop --address BLACKHOLE",
 	"dead-letters list": "patients --address BLACKHOLE", "dead-letters show": "patients/fetch#1/0 --address BLACKHOLE",
 	"dead-letters reprocess": "patients --address BLACKHOLE",

@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tool"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/bookshelf"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
@@ -42,6 +43,7 @@ type serveOptions struct {
 	playbooks   string
 	tokens      string
 	connections string
+	audit       string
 	anyway      bool // serve although playbooks have problems
 }
 
@@ -59,6 +61,7 @@ func NewServeCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, with the hashes of their tokens and the playbooks that they may start")
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
+	flags.StringVar(&options.audit, "audit-log", "", "file to append to who started, answered and changed what, as JSON lines; while it cannot be written, such requests get 503; default none")
 	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve even if playbooks in the folder have problems; the log names them")
 	flags.StringVar(&options.server.Metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
 		"host:port to serve Prometheus metrics of open runs, backlog and watermarks at /metrics [REPRISE_METRICS_ADDRESS]")
@@ -89,35 +92,53 @@ func newServeTokenCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("token", "", create)
 }
 
+// servedFiles is what serve reads before it connects to a server.
+type servedFiles struct {
+	certificate *serve.Certificate
+	connections tool.ConnectionResolver
+	callers     *serve.Callers
+	keys        *seal.Keys
+	masked      *secrets.Masker
+	trail       *audit.Trail
+}
+
+// readFiles reads the files that the flags name. The trail is open then.
+func (o *serveOptions) readFiles(a *cli.App) (files servedFiles, err error) {
+	if files.certificate, err = o.serverCertificate(); err != nil {
+		return files, err
+	}
+	configured, err := host.ReadConnections(o.connections)
+	if err != nil {
+		return files, cli.WithStatus(exitcode.Usage, err)
+	}
+	files.connections, files.masked = host.ResolveSecrets(configured, slog.New(slog.NewJSONHandler(a.Err, nil))), &secrets.Masker{}
+	if o.tokens != "" {
+		if files.callers, err = serve.OpenCallers(o.tokens); err != nil {
+			return files, cli.WithStatus(exitcode.Usage, err)
+		}
+	}
+	if err := checkFolder(o.playbooks); err != nil {
+		return files, err
+	}
+	if files.keys, err = seal.FromEnvironment(os.LookupEnv); err != nil {
+		return files, cli.WithStatus(exitcode.Usage, err)
+	}
+	if !o.anyway {
+		if err := checkServed(a.Streams, o.playbooks, files.connections); err != nil {
+			return files, err
+		}
+	}
+	files.trail, err = o.openAudit(files.masked)
+	return files, err
+}
+
 // serveAPI serves the API until the command is interrupted.
 func serveAPI(a *cli.App, options *serveOptions) error {
-	certificate, err := options.serverCertificate()
+	files, err := options.readFiles(a)
 	if err != nil {
 		return err
 	}
-	configured, err := host.ReadConnections(options.connections)
-	if err != nil {
-		return cli.WithStatus(exitcode.Usage, err)
-	}
-	connections := host.ResolveSecrets(configured, slog.New(slog.NewJSONHandler(a.Err, nil)))
-	var callers *serve.Callers
-	if options.tokens != "" {
-		if callers, err = serve.OpenCallers(options.tokens); err != nil {
-			return cli.WithStatus(exitcode.Usage, err)
-		}
-	}
-	if err := checkFolder(options.playbooks); err != nil {
-		return err
-	}
-	keys, err := seal.FromEnvironment(os.LookupEnv)
-	if err != nil {
-		return cli.WithStatus(exitcode.Usage, err)
-	}
-	if !options.anyway {
-		if err := checkServed(a.Streams, options.playbooks, connections); err != nil {
-			return err
-		}
-	}
+	defer func() { _ = files.trail.Close() }()
 	a.Interrupts.EndsInOrder()
 	return session.WithServer(a, &options.server, func(ctx context.Context, s *session.Session) error {
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", options.listen)
@@ -128,30 +149,41 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		if err != nil {
 			return err
 		}
-		masked := &secrets.Masker{}
-		logger := slog.New(masked.Handler(slog.NewJSONHandler(a.Err, nil)))
-		keys.Watch(logger, func(text string) { masked.AddConnection("bearer:" + text) })
-		if plainToOthers(listener, certificate) {
+		logger := slog.New(files.masked.Handler(slog.NewJSONHandler(a.Err, nil)))
+		files.keys.Watch(logger, func(text string) { files.masked.AddConnection("bearer:" + text) })
+		if plainToOthers(listener, files.certificate) {
 			logger.Warn("other machines can connect without TLS: tokens can be read on the network unless a proxy in front adds TLS")
 		}
-		if keys == nil {
+		if files.keys == nil {
 			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + " or " + seal.FileVariable + ", which are not set; use the key of the workers")
 		}
 		if options.anyway {
-			logFlaws(logger, options.playbooks, connections)
+			logFlaws(logger, options.playbooks, files.connections)
 		}
 		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{
-			Client: s.Client, Start: starts.startRun, Playbooks: options.playbooks, Callers: callers, Keys: keys, MaxAnswer: most,
-			Secrets: connections, Masked: masked, Logger: logger,
+			Client: s.Client, Start: starts.startRun, Playbooks: options.playbooks, Callers: files.callers, Keys: files.keys, MaxAnswer: most,
+			Secrets: files.connections, Masked: files.masked, Logger: logger, Audit: files.trail,
 		})
 		figures := census.NewSampler(s.Client, s.Store, s.Namespace)
 		figures.To, figures.TaskQueue, figures.Logger = s.Telemetry.Gauges(), s.TaskQueue, logger
 		go figures.Watch(ctx, census.Every)
 		go census.WatchStore(ctx, s.Store, s.Telemetry.Gauges(), logger, census.StoreEvery)
-		logger.Info("serving", "url", schemeOf(certificate)+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
-		return server.Run(ctx, listener, certificate)
+		logger.Info("serving", "url", schemeOf(files.certificate)+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
+		return server.Run(ctx, listener, files.certificate)
 	})
+}
+
+// openAudit opens the audit log; nil if the flags name none.
+func (o *serveOptions) openAudit(masked *secrets.Masker) (*audit.Trail, error) {
+	if o.audit == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	trail, err := audit.Open(o.audit, "serve", masked)
+	if err != nil {
+		return nil, cli.UsageError("--audit-log: %w", err)
+	}
+	return trail, nil
 }
 
 // schemeOf returns the URL scheme of a server with or without a certificate.

@@ -29,8 +29,23 @@ type Sources struct {
 	// logs nothing.
 	Logger *slog.Logger
 
-	mu   sync.Mutex
-	kept map[SecretSource]*keptValue
+	mu      sync.Mutex
+	kept    map[SecretSource]*keptValue
+	changed func(what string, err error) // nil for nobody
+}
+
+// OnChange sets who is notified when a source has another value than before, or cannot be read any more.
+func (s *Sources) OnChange(changed func(what string, err error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = changed
+}
+
+// notifyChange reports a change of a source that was read before.
+func (s *Sources) notifyChange(of SecretSource, err error) {
+	if s.changed != nil {
+		s.changed("secret from "+of.String(), err)
+	}
 }
 
 // keptValue is a cached value.
@@ -75,11 +90,18 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 			s.kept = map[SecretSource]*keptValue{}
 		}
 		s.kept[source] = &keptValue{value: value, read: s.Now(), file: state}
+		if kept != nil && kept.value != value {
+			s.notifyChange(source, nil)
+		}
 		return value, nil
 	case errors.Is(err, ErrMissing) || kept == nil || s.Now().Sub(kept.read) >= stale:
 		return "", fmt.Errorf("%s: %w", source, err)
 	}
-	if s.Logger != nil && (state == nil || !regular.Unchanged(kept.tried, state)) {
+	anotherFile := state == nil || !regular.Unchanged(kept.tried, state)
+	if anotherFile && state != nil {
+		s.notifyChange(source, err)
+	}
+	if s.Logger != nil && anotherFile {
 		s.Logger.Warn("cannot re-read a secret; its last value stays in use", "source", source.String(), "error", err, "read_at", kept.read)
 	}
 	kept.tried = state

@@ -22,11 +22,12 @@ type Reread[T any] struct {
 	read func(path string) (T, error)
 	what string // of the log: the file of connections
 
-	mu     sync.Mutex
-	logger *slog.Logger
-	seen   fs.FileInfo // of what was read, or tried to; nil before
-	value  T
-	found  bool // once something was read
+	mu      sync.Mutex
+	logger  *slog.Logger
+	changed func(what string, err error) // nil for nobody
+	seen    fs.FileInfo                  // of what was read, or tried to; nil before
+	value   T
+	found   bool // once something was read
 }
 
 // OpenReread reads a file for the first time. read makes a value of the file at the path; what names the file in logs.
@@ -40,6 +41,13 @@ func (f *Reread[T]) LogTo(logger *slog.Logger) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.logger = logger
+}
+
+// OnChange sets who is notified that the file has changed, with the error of reading it.
+func (f *Reread[T]) OnChange(changed func(what string, err error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changed = changed
 }
 
 // Current is the value of the file as it is now.
@@ -65,6 +73,9 @@ func (f *Reread[T]) readChanged() error {
 	value, err := f.read(f.path)
 	if err == nil {
 		f.value, f.found = value, true
+	}
+	if f.changed != nil {
+		f.changed(f.what, err)
 	}
 	return err
 }

@@ -139,6 +139,12 @@ type secretResolver struct {
 	sources *connection.Sources
 }
 
+// OnChange sets who is notified of changed files of connections and secrets.
+func (r secretResolver) OnChange(changed func(what string, err error)) {
+	activities.FirstOf{r.from}.OnChange(changed)
+	r.sources.OnChange(changed)
+}
+
 // Connection finds a connection by name.
 func (r secretResolver) Connection(name string) (string, bool) {
 	configured, known := r.from.Connection(name)

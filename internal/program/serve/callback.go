@@ -55,7 +55,7 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 			return s.progress.acceptReport(r.Context(), address.Workflow, given)
 		}
 		s.progress.flushBefore(r.Context(), address.Workflow, given.Key)
-		return s.deliverAnswer(r.Context(), address.Workflow, given)
+		return s.deliverLogged(r.Context(), address.Workflow, given)
 	}
 }
 
@@ -142,6 +142,17 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 		}
 	}
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
+}
+
+// deliverLogged is deliverAnswer between its lines in the audit log. Progress is not logged.
+func (s *Server) deliverLogged(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
+	line := answerAction(workflowID, given)
+	end, err := s.beginAction(line)
+	if err != nil {
+		return answer{}, err
+	}
+	reply, err := s.deliverAnswer(ctx, workflowID, given)
+	return reply, end(line.Target, answerOutcome(reply), err)
 }
 
 // deliverAnswer sends an answer to the workflow that hosts the attempt, following redirects. If no worker responds,

@@ -57,6 +57,34 @@ type Callers struct {
 	mu      sync.Mutex
 	read    fileState
 	callers []*caller
+	// changed is called when the file has changed, with the error of reading it; nil for nobody.
+	changed func(what string, err error)
+	reason  string // the error that changed was last called with; "" if there was none
+}
+
+// callersFile is the name of the file in messages.
+const callersFile = "the file of callers"
+
+// onChange sets who is notified of a changed file. Nil callers have no file.
+func (c *Callers) onChange(changed func(what string, err error)) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed = changed
+}
+
+// notifyChange reports that the file was read, or why it could not be; each reason once.
+func (c *Callers) notifyChange(err error) {
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+	}
+	if c.changed != nil && (err == nil || reason != c.reason) {
+		c.changed(callersFile, err)
+	}
+	c.reason = reason
 }
 
 // fileState identifies the version of a file.
@@ -92,6 +120,7 @@ func (c *Callers) readChanged() (err error) {
 	defer func() {
 		if err != nil {
 			c.read, c.callers = fileState{}, nil
+			c.notifyChange(err)
 		}
 	}()
 	state, err := stateOf(c.path)
@@ -113,6 +142,7 @@ func (c *Callers) readChanged() (err error) {
 		return err
 	}
 	c.read, c.callers = state, callers
+	c.notifyChange(nil)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 
+	"reprise/internal/base/audit"
 	"reprise/internal/base/bookshelf"
 	"reprise/internal/base/connect"
 	"reprise/internal/observe/ending"
@@ -93,13 +94,28 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) (runDocument, 
 	if order.instead != nil {
 		return runDocument{}, 0, order.instead, nil
 	}
-	document, err := s.beginRun(r.Context(), order)
+	document, err := s.beginLogged(r.Context(), order)
 	if err != nil {
 		return runDocument{}, 0, nil, err
 	}
 	logWith(r, "workflow_id", document.WorkflowID)
 	logWith(r, "repeated", document.Repeated)
 	return document, order.wait, nil, nil
+}
+
+// beginLogged is beginRun between its lines in the audit log.
+func (s *Server) beginLogged(ctx context.Context, order startRequest) (runDocument, error) {
+	end, err := s.beginAction(startAction(order.request))
+	if err != nil {
+		return runDocument{}, err
+	}
+	document, err := s.beginRun(ctx, order)
+	outcome := audit.Done
+	if document.Repeated {
+		outcome = audit.Repeated
+	}
+	target := audit.ActionTarget{Playbook: order.Playbook, Run: document.WorkflowID, RunID: document.RunID}
+	return document, end(target, outcome, err)
 }
 
 // readOrder reads a request that may start a run. It acquires a slot, which leave releases. Unknown clients have
@@ -137,15 +153,13 @@ func runAnswer(document runDocument) answer {
 
 // requestOfCaller reads the request of a caller with a token. It acquires a slot, which leave releases.
 func (s *Server) requestOfCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
-	name := r.PathValue("name")
-	if !caller.mayRun(name) {
-		return order, nil, notFound()
+	order = startRequest{request: request{Caller: caller.name, Playbook: r.PathValue("name")}, readable: true}
+	if !caller.mayRun(order.Playbook) {
+		return order, nil, s.logDenial(startAction(order.request), notFound())
 	}
-	source, err := s.readPlaybook(name)
-	if err != nil {
+	if order.source, err = s.readPlaybook(order.Playbook); err != nil {
 		return order, nil, err
 	}
-	order = startRequest{request: request{Caller: caller.name, Playbook: name}, source: source, readable: true}
 	if order.wait, err = waitOf(r); err != nil {
 		return order, nil, err
 	}

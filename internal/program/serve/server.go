@@ -24,6 +24,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/callback"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
@@ -72,6 +73,9 @@ type Options struct {
 	// Masked masks the secrets that are used; nil creates a new masker.
 	Masked *secrets.Masker
 	Logger *slog.Logger // nil discards
+	// Audit is the log of starts, answers, denials and changed files; nil keeps none. While it cannot be written,
+	// what would be in it is refused.
+	Audit  *audit.Trail
 	Limits Limits
 	// Now returns the time; nil is time.Now.
 	Now func() time.Time
@@ -169,6 +173,7 @@ func New(options Options) *Server {
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.TemporalDependency(options.Client),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.logChangedFiles()
 	s.progress, s.keeping = reporting{send: s.deliverAnswer, open: map[string]*reports{}}, slots.New(1, 0)
 	for _, route := range s.allRoutes() {
 		s.mux.Handle(route.method+" "+route.path, s.routeHandler(route))
