@@ -15,6 +15,7 @@ import (
 	"reprise/activities/keeper"
 	"reprise/activities/memory"
 	"reprise/activities/tool"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
 	"reprise/internal/base/known"
@@ -79,6 +80,8 @@ type Resources struct {
 	// Secrets are masked in everything that a worker reports; nil makes a new set. The
 	// connections are added automatically. A tool adds what it fetches, such as a token.
 	Secrets *secrets.Masker
+	// Audit is the log of denials and of changed files; nil keeps none.
+	Audit *audit.Trail
 	// Telemetry records what attempts do; nil records nothing.
 	Telemetry attempt.Telemetry
 	// Around wraps attempts of tools, by the name of their activity; nil for nothing. Tests of
@@ -131,11 +134,25 @@ func (res Resources) withDefaults() Resources {
 	if logs, ok := res.Connections.(interface{ LogTo(*slog.Logger) }); ok {
 		logs.LogTo(res.Logger)
 	}
+	if res.Audit != nil {
+		res.notifyChanges(func(what string, err error) {
+			if err := res.Audit.WriteChange(what, err); err != nil {
+				res.Logger.Error("a change of a file is not in the audit log", "file", what, "error", err)
+			}
+		})
+	}
 	for _, url := range append(configuredURLs(res.Connections), fromEnvironment(os.Environ())...) {
 		res.Secrets.AddConnection(url)
 	}
 	res.SecretKeys.Watch(res.Logger, func(text string) { res.Secrets.AddConnection("bearer:" + text) }) // masked like passwords
 	return res
+}
+
+// notifyChanges sets who is notified of changed files of connections, secrets and keys.
+func (res Resources) notifyChanges(changed func(what string, err error)) {
+	FirstOf{res.Connections}.OnChange(changed)
+	res.sources.OnChange(changed)
+	res.Known.OnChange(changed)
 }
 
 // forTools returns the part of the resources for tools.
@@ -156,7 +173,7 @@ func (res Resources) access() tool.ConnectionAccess {
 func (res Resources) forAttempts() attempt.Resources {
 	return attempt.Resources{
 		Connections: res.Connections, Access: res.access(), Payloads: res.Payloads, RateLimits: res.RateLimits, Logger: res.Logger, Secrets: res.Secrets,
-		SecretKeys: res.SecretKeys, Telemetry: res.Telemetry, Around: res.Around,
+		SecretKeys: res.SecretKeys, Audit: res.Audit, Telemetry: res.Telemetry, Around: res.Around,
 	}
 }
 

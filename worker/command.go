@@ -82,6 +82,7 @@ type options struct {
 	egress      string
 	callbackURL string
 	payloads    string
+	audit       string
 	directory   string
 	playbooks   string
 	keys        string
@@ -189,6 +190,8 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.logFormat, "log-format", cmp.Or(os.Getenv("REPRISE_LOG_FORMAT"), "text"), "text or json [REPRISE_LOG_FORMAT]")
 	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
 		"also log to this file, as JSON from level info on, for starter logs [REPRISE_LOG_FILE]")
+	flags.StringVar(&opts.audit, "audit-log", "",
+		"file to append to who started, steered and answered what, and what was denied, as JSON lines; what cannot be logged is refused; default none")
 	flags.StringVar(&opts.health, "health-address", os.Getenv("REPRISE_HEALTH_ADDRESS"),
 		"host:port to serve /livez and /readyz for probes; default none [REPRISE_HEALTH_ADDRESS]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
@@ -239,6 +242,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	if err != nil {
 		return exitcode.Usage, err
 	}
+	defer func() { _ = resources.Audit.Close() }()
 	kept := localserver.KeptAt(server.HostPort)
 	server = connect.WithKey(server, kept.Key)
 	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
@@ -349,7 +353,7 @@ func (o *options) announceReady(w io.Writer, s startInfo) {
 // jsonLog reports whether the worker writes JSON.
 func (o *options) jsonLog() bool { return strings.EqualFold(o.logFormat, "json") }
 
-// resourcesAndServer returns the resources of tools and the address of the server.
+// resourcesAndServer returns the resources of tools, with an open audit log, and the address of the server.
 func (o *options) resourcesAndServer(logger *slog.Logger, secret *secrets.Masker) (activities.Resources, client.Options, error) {
 	resources, err := o.toolResources()
 	if err != nil {
@@ -357,6 +361,9 @@ func (o *options) resourcesAndServer(logger *slog.Logger, secret *secrets.Masker
 	}
 	resources.Logger, resources.Secrets = logger, secret
 	o.server.Logger, o.server.MaskKey = logger, func(key string) { secret.AddConnection("bearer:" + key) }
+	if resources.Audit, err = o.openAudit(secret); err != nil {
+		return resources, client.Options{}, err
+	}
 	server, err := o.serverAddress()
 	return resources, server, err
 }
@@ -392,7 +399,7 @@ func (o *options) toolResources() (activities.Resources, error) {
 		}
 	}
 	resources.CallbackURL, resources.SecretsDirectory, resources.TokenSpool = o.callbackURL, o.secrets, o.spool
-	for _, path := range []string{o.secrets, o.spool, o.keys} {
+	for _, path := range []string{o.secrets, o.spool, o.keys, o.audit} {
 		if path != "" {
 			resources.Private = append(resources.Private, path)
 		}

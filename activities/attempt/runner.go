@@ -11,6 +11,7 @@ import (
 
 	"reprise/activities/memory"
 	"reprise/activities/tool"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/interpreter"
@@ -32,6 +33,8 @@ type Resources struct {
 	Secrets *secrets.Masker
 	// SecretKeys encrypt the results of secret steps; nil refuses them.
 	SecretKeys *seal.Keys
+	// Audit is the log of denials; nil keeps none.
+	Audit *audit.Trail
 	// Telemetry records what attempts do; nil records nothing.
 	Telemetry Telemetry
 	// Around wraps the tools' work in an attempt, by the name of the activity; nil for no
@@ -92,10 +95,10 @@ func (r *Runner) wrappedTools() map[string]measuredFunc {
 		if _, itself := one.(tool.Shaper); !itself {
 			run = shapeRows(run)
 		}
-		byName[name] = r.limitRun(r.watchRun(r.wrapTool(run, waits)))
+		byName[name] = r.limitRun(r.watchRun(r.auditDenials(r.wrapTool(run, waits))))
 		if writer, ok := one.(tool.Writer); ok {
 			write := interpreter.WriteActivity(name)
-			byName[write] = r.limitRun(r.watchRun(r.wrapTool(shapeRows(r.aroundTool(write, writer.Write)), waits)))
+			byName[write] = r.limitRun(r.watchRun(r.auditDenials(r.wrapTool(shapeRows(r.aroundTool(write, writer.Write)), waits))))
 		}
 	}
 	return byName
@@ -164,11 +167,11 @@ func CallTool[R any](
 ) (R, error) {
 	var answer atomic.Pointer[R] // a tool that is abandoned may still give it
 	const beginsItself = true    // and never does: whatever is done may be done again
-	ask := r.wrapTool(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
+	ask := r.auditDenials(r.wrapTool(func(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		found, err := do(ctx, in)
 		answer.Store(&found)
 		return interpreter.ToolResult{}, err
-	}, beginsItself)
+	}, beginsItself))
 	_, _, err := ask(ctx, in)
 	if found := answer.Load(); found != nil {
 		return *found, err

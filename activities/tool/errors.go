@@ -82,14 +82,14 @@ func TooLargeErrorf(format string, args ...any) *Error {
 	}
 }
 
-// typeEgressDenied is the type of the error of an address that the operator's rules exclude.
-const typeEgressDenied = "egress_denied"
+// TypeEgressDenied is the type of the error of an address that the operator's rules exclude.
+const TypeEgressDenied = "egress_denied"
 
 // UnreachableError returns the error of a request or a session that has reached nobody: kind connection, retryable unless the operator's
 // rules exclude the address. message is what was attempted and why it failed.
 func UnreachableError(message string, err error) *Error {
 	e := &Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: ConnectionType(err), Message: message, Err: err}
-	if e.Type == typeEgressDenied {
+	if e.Type == TypeEgressDenied {
 		e.Class, e.Final = interpreter.ClassFinal, true
 	}
 	return e
@@ -123,7 +123,7 @@ func ConnectionType(err error) string {
 	)
 	switch {
 	case errors.As(err, &denied):
-		return typeEgressDenied
+		return TypeEgressDenied
 	case errors.As(err, &dns):
 		return "dns"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -44,6 +44,9 @@ const (
 	StartReasonMemo = "reason"
 )
 
+// RequestMemo is the memo of a run that was started over HTTP: the caller and its request.
+const RequestMemo = "reprise_request"
+
 // ExpectMemo is the memo with the number of seconds in which a run should end, according to its playbook. Runs
 // without an expectation have none.
 const ExpectMemo = "expect_within"

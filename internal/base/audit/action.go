@@ -127,7 +127,7 @@ func (a *LoggedAction) mask(masked *secrets.Masker) {
 		&a.Target.File, &a.Type,
 	} {
 		if masked != nil {
-			*text = masked.Text(*text)
+			*text = masked.MaskText(*text)
 		}
 		*text = strings.ToValidUTF8(*text, "\uFFFD")
 		if len(*text) > mostName {

@@ -114,6 +114,15 @@ func (t *Trail) Write(of LoggedAction) error {
 	return err
 }
 
+// WriteChange appends a line about a changed file of the operator; failed is why it could not be read.
+func (t *Trail) WriteChange(what string, failed error) error {
+	of := LoggedAction{Proof: ProofNone, Action: FileChanged, Target: ActionTarget{File: what}, Outcome: Done}
+	if failed != nil {
+		of.Outcome = Refused
+	}
+	return t.Write(of)
+}
+
 // Begin appends the line of an action that begins. end appends the line that says how it ended, which refers to the
 // first one. The error is ErrUnwritable; the action must not be performed then.
 func (t *Trail) Begin(of LoggedAction) (end func(ActionTarget, ActionOutcome) error, err error) {

@@ -115,7 +115,7 @@ func TestVerifyNamesTheFirstGap(t *testing.T) {
 			l[0] = strings.Replace(l[0], `"previous":""`, `"previous":"00"`, 1)
 			return l
 		}, 1, "missing"},
-		"a long line": {func(l []string) []string { l[1] = strings.Repeat("x", 20<<10); return l }, 2, "longer than any line"},
+		"a long line": {func(l []string) []string { l[1] = strings.Repeat("x", audit.MostLine+1); return l }, 2, "longer than any line"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +222,7 @@ func TestOneProcessWrites(t *testing.T) {
 	_, err = audit.Open(path, "serve", nil)
 	require.ErrorIs(t, err, audit.ErrLocked)
 	require.NoError(t, other.Process.Kill())
-	_ = other.Wait()
+	testenv.Wait(t, func() { _ = other.Wait() }, "the end of the other")
 	trail := openTrail(t, path)
 	require.NoError(t, trail.Write(startOf("mine")))
 	report, err := verify(t, path)
@@ -286,14 +286,14 @@ func TestLinesAreBoundedAndMasked(t *testing.T) {
 	trail, err := audit.Open(path, "worker", masked)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = trail.Close() })
-	long := strings.Repeat("\x01", 5000)
+	long := strings.Repeat("\x01", 25*audit.MostName)
 	require.NoError(t, trail.Write(audit.LoggedAction{
 		Actor: "ada\n{\"n\":9}", Proof: audit.ProofClaimed, Action: audit.Start, Outcome: audit.Done,
 		Target: audit.ActionTarget{Run: "of a-token-of-some-length-7", Playbook: "bad \xff utf-8"},
 	}))
 	require.NoError(t, trail.Write(audit.LoggedAction{
 		Actor: long, Proof: audit.ProofClaimed, Action: audit.Start, Outcome: audit.Done, Type: long, Target: audit.ActionTarget{
-			Playbook: long, Run: long, RunID: long[:36], Step: long, Tool: long, Connection: long, State: long, File: long,
+			Playbook: long, Run: long, RunID: long[:36], Step: long, Connection: long, State: long, File: long,
 		},
 	}))
 	text, err := os.ReadFile(path)
@@ -302,6 +302,8 @@ func TestLinesAreBoundedAndMasked(t *testing.T) {
 	report, err := verify(t, path)
 	require.NoError(t, err)
 	require.Equal(t, int64(2), report.Lines)
+	require.Less(t, len(text), audit.MostLine)
+	require.Equal(t, 8*audit.MostName+36, strings.Count(string(text), `\u0001`))
 	require.NoError(t, trail.Close())
 	require.NoError(t, openTrail(t, path).Write(startOf("three")))
 }

@@ -61,6 +61,13 @@ func (p *Playbooks) LogTo(logger *slog.Logger) {
 	}
 }
 
+// OnChange sets who is notified of a changed file of keys.
+func (p *Playbooks) OnChange(changed func(what string, err error)) {
+	if p != nil && p.keys != nil {
+		p.keys.OnChange(changed)
+	}
+}
+
 // DoubtReason says why a playbook of a name is not known, "" if it is. The text continues a sentence.
 func (p *Playbooks) DoubtReason(name string, of playbook.Attestation) string {
 	if p == nil {

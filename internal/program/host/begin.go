@@ -13,6 +13,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/attempt"
+	"reprise/internal/base/audit"
 	"reprise/internal/program/backfill"
 	"reprise/internal/program/timetable"
 	"reprise/interpreter"
@@ -30,6 +31,7 @@ func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interp
 	c := attempt.WorkerOf(ctx).Client
 	b.renewSchedule(ctx, c)
 	if refusal := activities.RefuseUnknown(b.catalogue, in.Name, in.Source); refusal != "" && !isBackfill(in) {
+		b.logUnknown(ctx, in.Name)
 		return interpreter.CheckResult{Problems: refusal, Count: 1, Refusal: interpreter.UnknownPlaybook}, nil
 	}
 	result := activities.CheckRun(b.catalogue, in)
@@ -41,6 +43,20 @@ func (b *begin) checkRun(ctx context.Context, in interpreter.CheckInput) (interp
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%d partitions that are missing as well are left to the next run: a run runs %d", more, mostMissing))
 	}
 	return result, err
+}
+
+// logUnknown writes to the audit log that an unknown playbook was refused.
+func (b *begin) logUnknown(ctx context.Context, name string) {
+	target := audit.ActionTarget{Playbook: name}
+	if activity.IsActivity(ctx) {
+		run := activity.GetInfo(ctx).WorkflowExecution
+		target.Run, target.RunID = run.ID, run.RunID
+	}
+	resources := b.catalogue.Attempts.Resources
+	denied := audit.LoggedAction{Proof: audit.ProofNone, Action: audit.Start, Target: target, Outcome: audit.Denied, Type: interpreter.UnknownPlaybook}
+	if err := resources.Audit.Write(denied); err != nil {
+		resources.Logger.Error("a denial is not in the audit log", "type", denied.Type, "workflow_id", target.Run, "error", err)
+	}
 }
 
 // isBackfill reports whether a playbook is the one that starter writes to run another one for partitions, byte for byte. That

@@ -105,7 +105,8 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		DeadlockDetectionTimeout:           mostThought,
 		OnFatalError:                       options.OnFatalError,
 		DeploymentOptions:                  options.Build.workerOptions(),
-		Interceptors:                       append(options.Telemetry.Interceptors(), catalogue.Attempts.StoreOutcomes(), &refuseStandalone{}),
+		Interceptors: append(append(options.Telemetry.Interceptors(), auditors(catalogue.Attempts.Resources.Audit, catalogue.Attempts.Resources.Logger)...),
+			catalogue.Attempts.StoreOutcomes(), &refuseStandalone{}),
 	})
 	Register(w, catalogue)
 	return w

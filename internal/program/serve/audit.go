@@ -100,11 +100,7 @@ func answerOutcome(reply answer) audit.ActionOutcome {
 // logChangedFiles writes to the audit log when a file of the operator has changed.
 func (s *Server) logChangedFiles() {
 	changed := func(what string, err error) {
-		of := audit.LoggedAction{Proof: audit.ProofNone, Action: audit.FileChanged, Target: audit.ActionTarget{File: what}, Outcome: audit.Done}
-		if err != nil {
-			of.Outcome = audit.Refused
-		}
-		if err := s.Audit.Write(of); err != nil {
+		if err := s.Audit.WriteChange(what, err); err != nil {
 			s.Logger.Error("a change of a file is not in the audit log", "file", what, "error", err)
 		}
 	}

@@ -27,11 +27,7 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// requestMemo is the member of a run's memo that identifies the request that started it: a
-// request, kept in workflow history.
-const requestMemo = "reprise_request"
-
-// request identifies the request that started a run.
+// request identifies the request that started a run. It is the run's protocol.RequestMemo, kept in workflow history.
 type request struct {
 	// Caller is the name of a caller, or @ followed by the sender of a delivery.
 	Caller   string `json:"caller"`
@@ -319,7 +315,7 @@ func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument,
 	}
 	begun, err := s.Start(ctx, Order{
 		WorkflowID: document.WorkflowID, File: order.Playbook + ".yaml", Source: order.source, Workload: order.workload,
-		Memo: map[string]any{requestMemo: order.request},
+		Memo: map[string]any{protocol.RequestMemo: order.request},
 	})
 	var earlier *StartedError
 	switch {
@@ -375,7 +371,7 @@ func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) 
 		runID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), startedAt: info.GetStartTime().AsTime(),
 		ended: info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}
-	memo := info.GetMemo().GetFields()[requestMemo]
+	memo := info.GetMemo().GetFields()[protocol.RequestMemo]
 	if info.GetType().GetName() != protocol.PlaybookWorkflowName || memo == nil {
 		return found{}, notFound()
 	}

@@ -1,0 +1,7 @@
+package audit
+
+// MostLine is mostLine.
+const MostLine = mostLine
+
+// MostName is mostName.
+const MostName = mostName
