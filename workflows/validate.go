@@ -12,8 +12,8 @@ import (
 
 var errNoParent = errors.New("it is part of a run, and no run has started it; start " + protocol.PlaybookWorkflowName)
 
-// childOnly returns the workflow function run, except that it fails if the workflow is not a child.
-func childOnly[In, Out any](
+// refuseTopLevel returns the workflow function run, except that it fails if the workflow is not a child.
+func refuseTopLevel[In, Out any](
 	run func(workflow.Context, In, call.Script) (Out, error),
 ) func(workflow.Context, In, call.Script) (Out, error) {
 	return func(ctx workflow.Context, input In, script call.Script) (Out, error) {

@@ -28,8 +28,8 @@ type Registry interface {
 // current build with each task.
 func Register(registry Registry) {
 	registry.RegisterWorkflowWithOptions(run.PlaybookWorkflow, workflow.RegisterOptions{Name: protocol.PlaybookWorkflowName})
-	registry.RegisterWorkflowWithOptions(childOnly(loop.LoopWorkflow), workflow.RegisterOptions{Name: protocol.LoopWorkflowName})
-	registry.RegisterWorkflowWithOptions(childOnly(loop.CallsWorkflow), workflow.RegisterOptions{Name: protocol.CallsWorkflowName})
+	registry.RegisterWorkflowWithOptions(refuseTopLevel(loop.LoopWorkflow), workflow.RegisterOptions{Name: protocol.LoopWorkflowName})
+	registry.RegisterWorkflowWithOptions(refuseTopLevel(loop.CallsWorkflow), workflow.RegisterOptions{Name: protocol.CallsWorkflowName})
 	for name, shared := range map[string]any{
 		queue.WorkflowName:               keeper.ConcurrencyWorkflow,
 		login.WorkflowName:               keeper.LoginWorkflow,

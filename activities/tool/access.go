@@ -35,7 +35,7 @@ func WithCaller(ctx context.Context, in interpreter.ToolInput) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller{playbook: in.Playbook, of: in.Attestation})
 }
 
-// ForNoPlaybook says that connections are used for something that no playbook decides: what a person does about states.
+// ForNoPlaybook marks a context in which connections are used for no playbook: for a person's commands about states.
 func ForNoPlaybook(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller{exempt: true})
 }

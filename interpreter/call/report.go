@@ -119,7 +119,7 @@ func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 // sinkFailed keeps only the dead letter and the end in Todo. A page that its sink could not write is not part of
 // the result.
 func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, now time.Time) {
-	failure, before := sink.Error(c.config.SinkOf(failed), cause), c.Result()
+	failure, before := sink.FailedSinkError(c.config.SinkOf(failed), cause), c.Result()
 	if before != nil && before.Failed() {
 		c.state.addWarnings(failure.Message)
 		c.state.Todo = slices.DeleteFunc(slices.Clone(c.state.Todo), func(todo Todo) bool {

@@ -133,7 +133,8 @@ type Attestation struct {
 	Signature string `json:"signature,omitempty"`
 }
 
-// Attestation is that of the bytes that a run of the playbook has. A playbook within another one has bytes of its own.
+// Attestation returns the attestation of the bytes with which a run of the playbook starts. An inline playbook has
+// bytes of its own.
 func (pb *Playbook) Attestation() Attestation { return pb.attestation }
 
 // setAttestation sets the attestation by the text that the playbook is read from, and returns the signatures of the text.

@@ -347,7 +347,7 @@ func (w *writer) bodyValue() any {
 	return w.of.Body
 }
 
-// withPair replaces or adds a pair, unless it is elsewhere.
+// withPair replaces or adds a pair, unless another part of the request has it.
 func withPair(pairs []Pair, pair Pair, elsewhere bool) []Pair {
 	for i := range pairs {
 		if pairs[i].Name == pair.Name {

@@ -9,8 +9,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// Error returns the failure of a call whose sink failed with cause.
-func Error(sink *playbook.Sink, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
+// FailedSinkError returns the failure of a call whose sink failed with cause.
+func FailedSinkError(sink *playbook.Sink, cause *interpreter.ErrorObject) *interpreter.ErrorObject {
 	failure := *cause
 	if failure.Kind != interpreter.KindCancelled && failure.Kind != interpreter.KindIncremental {
 		failure.Kind = interpreter.KindSink
@@ -27,7 +27,7 @@ func AddWritten(result interpreter.CallResult, sink *playbook.Sink, written inte
 	result.Warnings = slices.Concat(result.Warnings, written.Warnings)
 	result.Meta.Rows = result.Meta.Rows.Plus(written.Meta.Rows)
 	if written.Failed() {
-		result.Status, result.Error = interpreter.StatusError, Error(sink, written.Error)
+		result.Status, result.Error = interpreter.StatusError, FailedSinkError(sink, written.Error)
 		return result
 	}
 	result.Meta.LeftOut = result.Meta.LeftOut.Plus(written.Meta.LeftOut)
