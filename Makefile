@@ -71,6 +71,11 @@ test-nocache: bin/devserver ## test with workers that replay every workflow from
 chaos: bin/devserver ## kill workers, servers and connections under 60 runs each: any, those whose sources move, those that share a state, those that others answer (CHAOSFLAGS='-chaos.seed=1 -chaos.rounds=200')
 	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestMovingChildRuns|TestIncremental|TestAnswers)$$' -chaos.rounds=60 $(CHAOSFLAGS)
 
+.PHONY: postgres
+postgres: bin/devserver ## run chaos and some worlds of e2e with Temporal servers that keep their state in PostgreSQL (POSTGRESFLAGS='-chaos.rounds=20')
+	@cd internal/test/chaos && TEST_TEMPORAL_STORE=postgres go test -count=1 -timeout 3h -run '^(TestChaos|TestMoving|TestIncremental|TestAnswers)$$' -chaos.rounds=10 $(POSTGRESFLAGS)
+	@TEST_TEMPORAL_STORE=postgres go test -count=1 -timeout 1h ./internal/test/e2e -run '^(TestServerAndDatabaseDie|TestSecret.*|TestLoop.*|TestWait.*|TestConcurrency.*)$$'
+
 .PHONY: moving
 moving: bin/devserver ## kill workers, servers and PostgreSQL under 300 runs that share states, ten each (MOVINGFLAGS='-chaos.seed=1 -chaos.round=17')
 	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^TestIncremental$$' -chaos.rounds=30 $(MOVINGFLAGS)
@@ -144,6 +149,10 @@ images: ## write container images for amd64 and arm64 as OCI layouts, into dist/
 .PHONY: test-images
 test-images: ## build the image of the worker twice, compare the bytes, and run it by chroot
 	@cd deploy && go test -count=1 -timeout 1h ./images
+
+.PHONY: test-chart
+test-chart: ## check what deploy/chart makes of values, with Helm as a library (it compiles Helm, minutes the first time; CHARTFLAGS=-update)
+	@cd deploy/chart/test && go vet . && go test -count=1 -timeout 1h . $(CHARTFLAGS)
 
 .PHONY: clean
 clean: ## remove bin/ and the state of local servers

@@ -11,13 +11,15 @@ import (
 
 const (
 	clusterName = "active"
-	storeName   = "sqlite"
+	storeName   = "main"
+	// visibilityName is the store of visibility, which may be another database.
+	visibilityName = "visibility"
 	// historyShards is more than one, so that runs do not queue behind each other, and low, because every shard costs
 	// polling. A database file keeps the number that it was created with.
 	historyShards = 4
 )
 
-func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config {
+func serverConfig(opts options, chosen ports, store storage) *config.Config {
 	frontend := address(reachableIP(opts.ip), chosen.frontend)
 	disabled := config.ArchivalNamespaceDefaults{
 		History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
@@ -29,9 +31,9 @@ func serverConfig(opts options, chosen ports, store *config.SQL) *config.Config 
 		},
 		Persistence: config.Persistence{
 			DefaultStore:     storeName,
-			VisibilityStore:  storeName,
+			VisibilityStore:  visibilityName,
 			NumHistoryShards: historyShards,
-			DataStores:       map[string]config.DataStore{storeName: {SQL: store}},
+			DataStores:       map[string]config.DataStore{storeName: {SQL: store.main}, visibilityName: {SQL: store.visibility}},
 		},
 		ClusterMetadata: &cluster.Config{
 			FailoverVersionIncrement: 10,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -58,6 +59,10 @@ func (s *server) uiAddress(ip string) (network, at string) {
 // readEnvironment reads the options that are environment variables: those that would be visible to other users as
 // flags, and those that the official CLI has no flags for.
 func (o *options) readEnvironment(getenv func(string) string) error {
+	o.postgres = cmp.Or(o.postgres, getenv(postgresVariable))
+	if o.postgres != "" && o.dbFile != "" {
+		return fmt.Errorf("--postgres (%s) and --db-filename are two places for the same state, give one of them", postgresVariable)
+	}
 	o.key, o.uiSocket, o.uiPath = getenv(keyVariable), getenv(uiSocketVariable), strings.TrimRight(getenv(uiPathVariable), "/")
 	if o.uiPath != "" && (o.uiPath[0] != '/' || strings.ContainsAny(o.uiPath, "\"<>\\?#%")) {
 		return fmt.Errorf("%s=%q: expected a path such as /temporal", uiPathVariable, o.uiPath)

@@ -26,6 +26,9 @@ Flags:
   --ui-port N                      port of the web UI (default: port + 1000)
   --headless                       no web UI
   --db-filename, -f FILE           keep state in this SQLite file (default: memory)
+  --postgres URL                   keep state in a PostgreSQL, in the database of the URL and in
+                                   one with _visibility after its name; both are created;
+                                   DEVSERVER_POSTGRES keeps a password out of the command
   --namespace, -n NAME[,NAME]      create these too; "default" always exists; repeatable
   --search-attribute NAME=TYPE     Text, Keyword, KeywordList, Int, Double, Bool or
                                    Datetime; in every namespace named; repeatable
@@ -61,6 +64,7 @@ type options struct {
 	uiPort       int // 0: port + uiPortOffset, or a free one when port is picked
 	headless     bool
 	dbFile       string // empty: in memory
+	postgres     string // URL of a database in place of SQLite; empty: none
 	key          string // that clients must send; empty: none
 	uiSocket     string // where the web UI is in place of a port
 	uiPath       string // before all paths of the web UI at the socket, such as /temporal
@@ -117,6 +121,7 @@ func flagSet(opts *options) *flag.FlagSet {
 	for _, name := range []string{"db-filename", "f"} {
 		set.StringVar(&opts.dbFile, name, "", "")
 	}
+	set.StringVar(&opts.postgres, "postgres", "", "")
 	for _, name := range []string{"namespace", "n"} {
 		set.Func(name, "", opts.addNamespaces)
 	}

@@ -22,7 +22,7 @@ const readyLimit = 30 * time.Second
 type server struct {
 	opts     options
 	ports    ports
-	store    *config.SQL
+	store    storage
 	temporal temporal.Server
 	ui       *http.Server // nil when headless
 	httpAPI  *http.Server // nil unless asked for
@@ -34,15 +34,17 @@ func start(ctx context.Context, opts options, logger log.Logger) (*server, error
 	if err != nil {
 		return nil, err
 	}
-	store, err := openStorage(opts.dbFile)
+	store, err := openStorage(opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := ensureNamespaces(ctx, store, clusterName, opts); err != nil {
+	if err := ensureNamespaces(ctx, store.main, clusterName, opts); err != nil {
 		return nil, nameFullDisk(err)
 	}
-	if err := slimVisibility(ctx, store); err != nil {
-		return nil, nameFullDisk(err)
+	if store.isSQLite() {
+		if err := slimVisibility(ctx, store.visibility); err != nil {
+			return nil, nameFullDisk(err)
+		}
 	}
 	core, err := newTemporal(opts, chosen, store, logger)
 	if err != nil {
@@ -84,7 +86,7 @@ func (s *server) startHTTP(ctx context.Context) error {
 	return nil
 }
 
-func newTemporal(opts options, chosen ports, store *config.SQL, logger log.Logger) (temporal.Server, error) {
+func newTemporal(opts options, chosen ports, store storage, logger log.Logger) (temporal.Server, error) {
 	services := temporal.DefaultServices
 	authorizer, claims := authorization.NewNoopAuthorizer(), authorization.NewNoopClaimMapper()
 	conf := serverConfig(opts, chosen, store)

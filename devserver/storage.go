@@ -32,9 +32,26 @@ const firstTable = "namespaces"
 // that took a seventh of the server's time after ten minutes of tests.
 const memoryPage = "16384"
 
-// openStorage returns the server's configuration of the database, and creates the schema of a file that lacks it. An
-// in-memory database gets its schema when it is first opened.
-func openStorage(file string) (*config.SQL, error) {
+// storage is where the server keeps its state.
+type storage struct {
+	main       *config.SQL
+	visibility *config.SQL // of SQLite the same
+}
+
+// isSQLite reports whether the state is in a file or in memory.
+func (s storage) isSQLite() bool { return s.main.PluginName == sqlite.PluginName }
+
+// openStorage returns the server's configuration of its databases, and creates what is missing of their schemas.
+func openStorage(opts options) (storage, error) {
+	if opts.postgres != "" {
+		return openPostgres(opts.postgres)
+	}
+	conf, err := openSQLite(opts.dbFile)
+	return storage{main: conf, visibility: conf}, err
+}
+
+// openSQLite creates the schema of a file that lacks it. An in-memory database gets its schema when it is first opened.
+func openSQLite(file string) (*config.SQL, error) {
 	if file == "" {
 		return &config.SQL{
 			PluginName:        sqlite.PluginName,
@@ -75,11 +92,11 @@ func inFile(path string) *config.SQL {
 
 // settle moves the write-ahead log into the database file, so that the file alone can be copied once the server has
 // stopped.
-func settle(conf *config.SQL) error {
-	if conf.ConnectAttributes["mode"] == "memory" {
+func settle(store storage) error {
+	if !store.isSQLite() || store.main.ConnectAttributes["mode"] == "memory" {
 		return nil
 	}
-	db, err := openAdmin(conf)
+	db, err := openAdmin(store.main)
 	if err != nil {
 		return err
 	}

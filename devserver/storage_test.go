@@ -59,6 +59,6 @@ func TestASchemaIsMadeWholeOrNotAtAll(t *testing.T) {
 		require.Empty(t, tables)
 		require.NoError(t, db.Close())
 	}
-	_, err := openStorage(file)
+	_, err := openSQLite(file)
 	require.NoError(t, err)
 }

@@ -12,7 +12,7 @@ import (
 // TestSlimVisibility: indexes that nothing uses are gone, those that lists use stay, and full-text search knows of each change.
 func TestSlimVisibility(t *testing.T) {
 	t.Parallel()
-	conf, err := openStorage(filepath.Join(t.TempDir(), "state.db"))
+	conf, err := openSQLite(filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	ctx := t.Context()
 	for range 2 { // a file is started with again

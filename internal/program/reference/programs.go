@@ -60,6 +60,7 @@ var variables = []variable{
 	{"REPRISE_UI_URL", "starter", "The URL of Temporal's web UI, for links to runs; if unset, `TEMPORAL_UI_URL`.", "no links", "https://temporal.example.com"},
 	{"REPRISE_DEVSERVER", "starter", "The program that is started as local server.", "temporal on the PATH, else devserver beside starter, else bin/devserver of the checkout", "/usr/local/bin/temporal"},
 	{"DEVSERVER_API_KEY", "devserver", "The API key that clients must send. starter sets it for the server that it starts.", "none", "KEY"},
+	{"DEVSERVER_POSTGRES", "devserver", "The URL of a PostgreSQL database in which the server keeps its state, for tests. Same as `--postgres`.", "none: in a file or in memory", "postgres://user:password@127.0.0.1:5432/temporal"},
 	{"DEVSERVER_UI_SOCKET", "devserver", "The Unix socket of the web UI, in a folder with mode 0700; the web UI then has no port. starter sets it.", "none; with a key there is no web UI then", "/run/user/1000/reprise/ui"},
 	{"DEVSERVER_UI_PATH", "devserver", "The path prefix of the web UI. starter sets it.", "none", "/temporal"},
 	{"REPRISE_PLAYBOOK_KEYS", "worker", "The file of public keys whose signatures make playbooks known. Same as `--playbook-keys`.", "none", "/etc/reprise/keys.pem"},

@@ -15,6 +15,7 @@
 //	TEST_TEMPORAL_NAMESPACE  its namespace, "default" if unset
 //	TEST_TEMPORAL_UI_URL     its web UI
 //	TEST_DEVSERVER           the dev server binary, bin/devserver or else temporal on PATH if unset
+//	TEST_TEMPORAL_STORE      postgres has Temporal servers keep their state in a PostgreSQL, as make postgres does
 //	TEST_POSTGRES_URL        use this PostgreSQL server; the user must be allowed to create databases
 //	TEST_PATIENCE            how much longer than on an idle machine things may take; measured if unset, see Within
 //	TEST_LOG_LEVEL           debug, info, warn or error (default) for the Temporal client and its workers

@@ -151,9 +151,18 @@ func moduleRoot() (string, error) {
 // limit.
 var collectRarely = []string{"GOGC=400", "GOMEMLIMIT=1536MiB"}
 
-// startDevServer starts the server of the process, with its state in memory.
+// startDevServer starts the server of the process, with its state in memory or where TEST_TEMPORAL_STORE says.
 func startDevServer(ctx context.Context, binary string) (*Env, error) {
-	server, err := localserver.Start(ctx, localserver.Options{Binary: binary, Env: collectRarely, ReadyTimeout: Within(startTimeout)})
+	options := localserver.Options{Binary: binary, Env: collectRarely, ReadyTimeout: Within(startTimeout)}
+	if onPostgres() {
+		database, err := newPGServer(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		atExit(func() { _ = database.removeServer() })
+		options.Env = append(slices.Clone(options.Env), storedAt(database.databaseURL("temporal")))
+	}
+	server, err := localserver.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -17,14 +18,42 @@ type Server struct {
 	running *localserver.Server
 }
 
-// TemporalServer starts a server that only this test uses, and that ends with it.
+// TemporalServer starts a server that only this test uses, and that ends with it. Its state is in a file, or where
+// TEST_TEMPORAL_STORE says.
 func TemporalServer(t testing.TB) *Server {
+	t.Helper()
+	if onPostgres() {
+		s, _ := TemporalOnPostgres(t)
+		return s
+	}
+	return startServer(t, localserver.Options{DBFile: filepath.Join(t.TempDir(), "temporal.db")})
+}
+
+// TemporalOnPostgres starts a server that only this test uses, with its state in a PostgreSQL that the test may stop, kill and
+// start again.
+func TemporalOnPostgres(t testing.TB) (*Server, *Database) {
+	t.Helper()
+	db := PostgresServer(t)
+	return startServer(t, localserver.Options{Env: []string{storedAt(db.URL)}}), db
+}
+
+// storeVariable selects where servers keep their state: postgres, or as they do without it.
+const storeVariable = "TEST_TEMPORAL_STORE"
+
+func onPostgres() bool { return os.Getenv(storeVariable) == "postgres" }
+
+// storedAt is the variable with which a server of bin/devserver keeps its state in a database.
+func storedAt(url string) string { return "DEVSERVER_POSTGRES=" + url }
+
+// startServer starts a server that ends with the test.
+func startServer(t testing.TB, options localserver.Options) *Server {
 	t.Helper()
 	binary, err := findDevServer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{options: localserver.Options{Binary: binary, DBFile: filepath.Join(t.TempDir(), "temporal.db"), ReadyTimeout: Within(startTimeout)}}
+	options.Binary, options.ReadyTimeout = binary, Within(startTimeout)
+	s := &Server{options: options}
 	if err := s.startAnywhere(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,26 @@ import (
 // TestTemporalServerComesBack: on the same address, with what it had.
 func TestTemporalServerComesBack(t *testing.T) {
 	t.Parallel()
-	server := testenv.TemporalServer(t)
+	comesBack(t, testenv.TemporalServer(t))
+}
+
+// TestTemporalServerOnPostgresComesBack: also where its database was killed with it.
+func TestTemporalServerOnPostgresComesBack(t *testing.T) {
+	t.Parallel()
+	server, database := testenv.TemporalOnPostgres(t)
+	require.NotZero(t, database.Query(t, "SELECT count(*) AS n FROM namespaces")[0]["n"])
+	comesBack(t, server, func() { database.Kill(t); database.Start(t) })
+}
+
+// comesBack kills a server that knows a workflow, and whatever else is killed meanwhile, and waits until it knows it again.
+func comesBack(t *testing.T, server *testenv.Server, meanwhile ...func()) {
+	t.Helper()
 	run, err := server.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "kept", TaskQueue: "none"}, "Any")
 	require.NoError(t, err)
 	server.Kill()
+	for _, kill := range meanwhile {
+		kill()
+	}
 	server.Start(t)
 	require.Eventually(t, func() bool { // the client has to notice
 		described, err := server.Client().DescribeWorkflowExecution(t.Context(), "kept", "")
