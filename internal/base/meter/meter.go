@@ -170,7 +170,7 @@ var (
 
 // ReadingMetrics returns the metrics that are set to a value, which they keep until the next one.
 func ReadingMetrics() []*Metric {
-	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp}
+	return []*Metric{WatermarkAge, OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp, AttemptsMax}
 }
 
 // Metrics of logins that all workers share.
@@ -204,6 +204,10 @@ var (
 		"reprise_attempts_in_flight", Gauge,
 		[]string{LabelPlaybook, LabelStep, LabelTool, LabelRole},
 		"Attempts that this worker is making now, not counting those that wait for a rate limit.",
+	}
+	AttemptsMax = &Metric{
+		"reprise_attempts_max", Gauge, nil,
+		"Attempts that this worker makes at the same time at most: --max-attempts.",
 	}
 	Pages = &Metric{
 		"reprise_pages_total", Counter,
@@ -271,7 +275,7 @@ func AllMetrics() []*Metric {
 	return []*Metric{
 		Runs, RunTime, Steps, StepTime, StepRows, Iterations, DeadLetters, Calls, CallTime, Retries, Exhausted, Waits, WatermarkAge,
 		OpenRuns, OldestRun, QueueWorkers, BacklogTasks, BacklogAge, ReadingsAge, StoreUp, LoginExchanges, LoginsRequired,
-		Attempts, AttemptTime, InFlight, Pages, Rows, TurnTime, StoreTime, StoreOperations, StoreBytes, Loads, Evaluations,
+		Attempts, AttemptTime, InFlight, AttemptsMax, Pages, Rows, TurnTime, StoreTime, StoreOperations, StoreBytes, Loads, Evaluations,
 		Memory, MemoryBound, CacheDrops,
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
+	"reprise/internal/base/meter"
 	"reprise/internal/base/payload"
 	"reprise/internal/base/seal"
 	"reprise/internal/observe/runs"
@@ -108,6 +109,9 @@ func NewWorker(c client.Client, catalogue *activities.Catalogue, options Options
 		Interceptors: append(append(options.Telemetry.Interceptors(), auditors(catalogue.Attempts.Resources.Audit, catalogue.Attempts.Resources.Logger)...),
 			catalogue.Attempts.StoreOutcomes(), &refuseStandalone{}),
 	})
+	if gauges := options.Telemetry.Gauges(); gauges != nil {
+		gauges.Set(meter.AttemptsMax, float64(options.MaxAttempts))
+	}
 	Register(w, catalogue)
 	return w
 }

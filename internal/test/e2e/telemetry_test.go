@@ -121,6 +121,8 @@ var wantMetrics = map[string]float64{
 	`reprise_rows_written_total{playbook="test",step="listed",tool="file"}`: 35,
 	`reprise_rows_written_total{playbook="test",step="each",tool="http"}`:   2,
 
+	`reprise_attempts_max`: 200,
+
 	`reprise_rows_total{operation="read",playbook="test",step="listed",table=""}`:              35,
 	`reprise_rows_total{operation="written",playbook="test",step="listed",table="rows.jsonl"}`: 35,
 	`reprise_rows_total{operation="read",playbook="test",step="each",table=""}`:                2,
