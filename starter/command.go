@@ -107,7 +107,7 @@ func commandGroups(a *cli.App) []commandGroup {
 			deadletters.NewDeadLettersCommand(a), state.NewStateCommand(a), auth.NewAuthCommand(a),
 		}},
 		{"Operate", []*cobra.Command{
-			runpage.NewUICommand(a), operate.NewServeCommand(a), operate.NewSetupCommand(a), operate.NewReplayCommand(a), operate.NewAuditCommand(a), builds.NewBuildsCommand(a), operate.NewDemoAPICommand(a), help.NewOptionsCommand(a),
+			runpage.NewUICommand(a), operate.NewServeCommand(a), operate.NewSetupCommand(a), operate.NewDoctorCommand(a), operate.NewReplayCommand(a), operate.NewAuditCommand(a), builds.NewBuildsCommand(a), operate.NewDemoAPICommand(a), help.NewOptionsCommand(a),
 			newCompletionCommand(a), operate.NewVersionCommand(a),
 		}},
 	}

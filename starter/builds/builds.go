@@ -126,19 +126,8 @@ func listBuilds(ctx context.Context, a *cli.App, d *rollout.Deployment, output s
 	if err := a.ShowDocument(output, all, buildsTable(all, now, terminal.PaperOf(a.Out))); err != nil {
 		return err
 	}
-	current := false
-	for _, one := range all.Builds {
-		current = current || one.Status == rollout.Current
-		if one.Workers == 0 && one.OpenRuns > 0 {
-			a.Notef("note: build %s has %s and no workers; start one, or: %s builds retire %s", one.ID,
-				terminal.Count(one.OpenRuns, "open run"), terminal.ProgramName(), terminal.ShellWord(one.ID))
-		}
-	}
-	if !current {
-		a.Notef("note: no build of deployment %s is current, so its workers get no new runs; to choose one: %s builds current ID", d.Name, terminal.ProgramName())
-	}
-	if n := len(all.Builds); n >= rollout.ManyBuilds {
-		a.Notef("warning: deployment %s has %d builds, and the server refuses workers of the 101st; delete drained ones: %s builds delete ID", d.Name, n, terminal.ProgramName())
+	for _, note := range all.OperatorNotes() {
+		a.Notef("note: %s", note.Text)
 	}
 	return nil
 }

@@ -134,6 +134,27 @@ func ResolveSecrets(from tool.ConnectionResolver, logger *slog.Logger) tool.Conn
 	}}
 }
 
+// CheckConnections returns the names of the connections in a file, and what is wrong with those whose secrets cannot be read
+// on this machine. Without a path it checks only the environment. Errors never quote a connection.
+func CheckConnections(path string) (names, problems []string, err error) {
+	if err := checkVariables(os.Environ()); err != nil || path == "" {
+		return nil, nil, err
+	}
+	configured, err := readConnections(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources := &connection.Sources{Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now}
+	names = slices.Sorted(maps.Keys(configured))
+	for _, name := range names {
+		_, err := connection.ResolveSources(configured[name], func(source connection.SecretSource) (string, error) { return sources.Read(source, false) })
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", displayName(name), err))
+		}
+	}
+	return names, problems, nil
+}
+
 type secretResolver struct {
 	from    tool.ConnectionResolver
 	sources *connection.Sources

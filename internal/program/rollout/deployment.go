@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 )
@@ -53,6 +54,34 @@ type Builds struct {
 	Builds     []BuildStatus `json:"builds"`
 }
 
+// BuildNote is what an operator should do about the builds of a deployment.
+type BuildNote struct {
+	Text string
+	// Stops is set if runs do not start or do not continue.
+	Stops bool
+}
+
+// OperatorNotes returns what an operator should do about the builds.
+func (b Builds) OperatorNotes() (notes []BuildNote) {
+	current := false
+	for _, one := range b.Builds {
+		current = current || one.Status == Current
+		if one.Workers == 0 && one.OpenRuns > 0 {
+			notes = append(notes, BuildNote{fmt.Sprintf("build %s has %s and no workers; start one, or: %s builds retire %s", one.ID,
+				terminal.Count(one.OpenRuns, "open run"), terminal.ProgramName(), terminal.ShellWord(one.ID)), true})
+		}
+	}
+	if !current {
+		notes = append(notes, BuildNote{fmt.Sprintf("no build of deployment %s is current, so its workers get no new runs; to choose one: %s builds current ID",
+			b.Deployment, terminal.ProgramName()), true})
+	}
+	if n := len(b.Builds); n >= ManyBuilds {
+		notes = append(notes, BuildNote{fmt.Sprintf("deployment %s has %d builds, and the server refuses workers of the 101st; delete drained ones: %s builds delete ID",
+			b.Deployment, n, terminal.ProgramName()), false})
+	}
+	return notes
+}
+
 // Deployment is a worker deployment of a namespace.
 type Deployment struct {
 	Name   string
@@ -79,14 +108,11 @@ func (e *NoDeploymentError) Error() string {
 // is a *NoDeploymentError where none is meant.
 func FindDeployment(ctx context.Context, reader *runs.Reader, name, taskQueue string) (*Deployment, error) {
 	if name == "" {
-		described, err := reader.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+		of, err := NameOf(ctx, reader, taskQueue)
 		if err != nil {
-			return nil, fmt.Errorf("describe the task queue %s: %w", taskQueue, err)
+			return nil, err
 		}
-		name = described.GetVersioningInfo().GetCurrentDeploymentVersion().GetDeploymentName()
-		for _, poller := range described.GetPollers() {
-			name = cmp.Or(name, versionedOf(poller))
-		}
+		name = of
 	}
 	entries, err := reader.Client.WorkerDeploymentClient().List(ctx, client.WorkerDeploymentListOptions{})
 	if err != nil {
@@ -107,6 +133,19 @@ func FindDeployment(ctx context.Context, reader *runs.Reader, name, taskQueue st
 		return nil, &NoDeploymentError{Name: name, Names: names}
 	}
 	return &Deployment{Name: name, Reader: reader}, nil
+}
+
+// NameOf returns the name of the deployment of a task queue's builds, "" if its workers are none.
+func NameOf(ctx context.Context, reader *runs.Reader, taskQueue string) (string, error) {
+	described, err := reader.Client.DescribeTaskQueue(ctx, taskQueue, enumspb.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return "", fmt.Errorf("describe the task queue %s: %w", taskQueue, err)
+	}
+	name := described.GetVersioningInfo().GetCurrentDeploymentVersion().GetDeploymentName()
+	for _, poller := range described.GetPollers() {
+		name = cmp.Or(name, versionedOf(poller))
+	}
+	return name, nil
 }
 
 // versionedOf is the deployment of a poller that is a build, "" for others.

@@ -26,3 +26,12 @@ func TestLongNames(t *testing.T) {
 	require.Contains(t, shown, `s_1</bdi>`)
 	require.Contains(t, shown, `s_2</bdi>`)
 }
+
+// TestBuildOfARun: the page of a run names the build that it is on.
+func TestBuildOfARun(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	build := &runs.Build{Deployment: "clinic", ID: "v0.2.0-711dd460dead", Pinned: true}
+	require.NoError(t, templates["run"].ExecuteTemplate(&b, "content", frame{Content: &runView{Run: runs.Found{Build: build}, Status: &runs.Status{}}}))
+	require.Contains(t, b.String(), "Build <bdi>v0.2.0-711dd460dead</bdi> of <bdi>clinic</bdi>, pinned · Started")
+}
