@@ -57,7 +57,7 @@ func (plannedTable) FindMisfits(context.Context, *sqltool.TableWrite, sqltool.Co
 // all of them. After errNotAtOnce, which byStep handles, nothing was written.
 func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (result interpreter.ToolResult, err error) {
 	session := sessionOf(conn)
-	if w.IsStaged() || w.HasChildren() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
+	if w.IsStaged() || w.HasChildren() || w.MakesTables() || len(w.Rows) == 0 || len(w.Rows) > chunkRows {
 		return result, errNotAtOnce
 	}
 	table := &tableTx{session: session}

@@ -22,6 +22,7 @@ var atOnce = map[string]string{
 	"staging.Staging": "refused: Staged", "staging.deleteMissing": "refused: Staged", "staging.maxDelete": "refused: Staged", "staging.allowEmpty": "refused: Staged", "staging.where": "refused: IsPlain", "staging.stagedBelow": "refused: Staged",
 	"parentRows.children": "refused: HasChildren", "parentRows.links": "refused: a write of children is part of a write that HasChildren", "parentRows.reports": "refused: HasChildren",
 	"parentRows.skipped": "refused: HasChildren", "parentRows.below": "refused: HasChildren",
+	"nestedLists.nests": "refused: MakesTables", "nestedLists.made": "of tables of children",
 	"Deletes": "refused: IsPlain", "deletesFrom": "refused: IsPlain", "given": "figures", "repeats": "refused: Repeats", "counted": "of later passes", "cursor": "Seen",
 	"planned": "plans send nothing", "contract": "Settle", "types": "Settle", "leftOut": "figures", "target": "figures", "unfit": "refused with rejected: IsPlain", "served": "of rejected rows",
 	"refused": "of rejected rows", "lenient": "refused: IsPlain", "finding": "of rejected rows",

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,4 +176,23 @@ func encodeList(w *sqltool.TableWrite, rows []map[string]any) (string, error) {
 		return "", tool.Errorf("the keys of the rows for table %q cannot be written as JSON: %w", w.Shown, err)
 	}
 	return string(list), nil
+}
+
+// TablesBehind are tables whose names begin with that of the table of a write.
+func (t *tableTx) TablesBehind(ctx context.Context, w *sqltool.TableWrite) (found []sqltool.TableColumns, err error) {
+	const behind = `SELECT c.relname::text, array_agg(a.attname::text)
+		FROM pg_class t JOIN pg_class c ON c.relnamespace = t.relnamespace AND c.relkind IN ('r', 'p') JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE t.oid = to_regclass($1) AND c.relname >= $2 AND c.relname < $3 AND a.attnum > 0 AND NOT a.attisdropped GROUP BY 1 ORDER BY 1`
+	last := len(w.Table) - 1
+	err = t.Query(ctx, behind, []any{w.QuotedTable(), w.Table[last] + "_", w.Table[last] + "`"}, func(scan func(...any) error) error {
+		var (
+			name string
+			one  sqltool.TableColumns
+		)
+		err := scan(&name, &one.Columns)
+		one.Table = append(slices.Clone(w.Table[:last]), name)
+		found = append(found, one)
+		return err
+	})
+	return found, err
 }

@@ -114,7 +114,11 @@ func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, a
 		if err := table.lockAlone(ctx, w); err != nil {
 			return err
 		}
-		settled, err := sqltool.SettleWrite(ctx, table, w)
+		found, err := sqltool.FindNested(ctx, table, w)
+		var settled *sqltool.TableWrite
+		if err == nil {
+			settled, err = sqltool.SettleWrite(ctx, table, found)
+		}
 		switch {
 		case err != nil && table.unchecked != "":
 			return errChanged // maybe

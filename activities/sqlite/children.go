@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,4 +150,20 @@ func listOfValues(w *sqltool.TableWrite, columns []string, rows []map[string]any
 	}
 	text, err := json.Marshal(all)
 	return string(text), err
+}
+
+// TablesBehind are tables whose names begin with that of the table of a write.
+func (t tableTx) TablesBehind(ctx context.Context, w *sqltool.TableWrite) (found []sqltool.TableColumns, err error) {
+	const behind = "SELECT m.name, p.name FROM sqlite_master AS m, pragma_table_info(m.name) AS p WHERE m.type = 'table' AND m.name >= $1 AND m.name < $2 ORDER BY m.name, p.cid"
+	last := len(w.Table) - 1
+	err = t.Query(ctx, behind, []any{w.Table[last] + "_", w.Table[last] + "`"}, func(scan func(...any) error) error {
+		var name, column string
+		err := scan(&name, &column)
+		if n := len(found); n == 0 || found[n-1].Table[last] != name {
+			found = append(found, sqltool.TableColumns{Table: append(slices.Clone(w.Table[:last]), name)})
+		}
+		found[len(found)-1].Columns = append(found[len(found)-1].Columns, column)
+		return err
+	})
+	return found, err
 }

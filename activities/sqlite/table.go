@@ -54,7 +54,10 @@ func (f *database) writeOnce(ctx context.Context, w *sqltool.TableWrite) (result
 
 func writeTable(ctx context.Context, conn *guardedConn, w *sqltool.TableWrite) (interpreter.ToolResult, error) {
 	table, planned := &tableTx{stateTx: stateTx{conn}, known: conn.tables}, w
-	w, err := sqltool.SettleWrite(ctx, table, w)
+	w, err := sqltool.FindNested(ctx, table, w)
+	if err == nil {
+		w, err = sqltool.SettleWrite(ctx, table, w)
+	}
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}

@@ -28,6 +28,9 @@ type childTable struct {
 	linked  []string
 	// position is the column that gets the place in the list, from 0; "" for none.
 	position string
+	// values says that the elements are no maps, and seen is the place of the first of them.
+	values bool
+	seen   string
 }
 
 // parentRows is how rows of a write have rows below them.

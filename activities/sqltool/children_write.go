@@ -69,6 +69,9 @@ func (c *childTable) writeBelow(ctx context.Context, tx StagingTx, w, parents *T
 		return err
 	}
 	write, err := c.rowsOf(w, parents, links)
+	if err == nil && write.nests {
+		err = refuseListColumns(ctx, tx, write)
+	}
 	if err == nil {
 		err = c.writeChildren(ctx, tx, w, write, c.givenBelow(parents.Rows, links))
 	}
@@ -114,6 +117,9 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 	}
 	for at, element := range elements {
 		fields, isMap := element.(map[string]any)
+		if !isMap && c.values {
+			fields, isMap = map[string]any{valueColumn: element}, true
+		}
 		if !isMap {
 			return tool.Errorf("%s[%d] is a %s; rows of table %q are made of maps of columns to values", place, at, expression.TypeName(element), write.Shown)
 		}
@@ -128,9 +134,15 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 				value = link
 			}
 			row[column] = base64Of(value)
+			if err := c.refuseOther(fields, column, row[column], place, at); err != nil {
+				return err
+			}
 		}
 		if c.position != "" {
 			row[c.position] = at
+			if err := c.refuseOther(fields, c.position, at, place, at); err != nil {
+				return err
+			}
 		}
 		for _, key := range write.Key {
 			if row[key] == nil && (write.upsert || write.replace || write.reports) {

@@ -20,7 +20,26 @@ type otherTablesText struct {
 }
 
 // markOf is what a state keeps of a table of children that has had rows.
-func markOf(w *TableWrite) string { return expression.Digest(w.Shown) }
+func markOf(w *TableWrite) string {
+	if w.made { // nothing else has its name
+		return madeMark + w.Shown
+	}
+	return expression.Digest(w.Shown)
+}
+
+// madeMark begins what a state keeps of a table that no description names.
+const madeMark = "nested:"
+
+// madeTables are the tables without a description that have had rows.
+func madeTables(filled []string) (tables []*TableWrite) {
+	for _, mark := range filled {
+		shown, is := strings.CutPrefix(mark, madeMark)
+		if name, err := NameOf(shown); is && err == nil {
+			tables = append(tables, &TableWrite{TableName: name, nestedLists: nestedLists{made: true}})
+		}
+	}
+	return tables
+}
 
 // otherTables returns the column of a state for the tables of its last claim, and for those that have had rows; nil where nothing is known.
 func otherTables(digests, filled []string) any {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 )
 
@@ -34,6 +35,7 @@ func (k StateTool) ClaimState(ctx context.Context, in interpreter.ToolInput, cla
 		return claimed, err
 	}
 	tables := []*TableWrite{target}
+	target.nests = expression.Text(in.Fields["nested"].Data) == nestedTables
 	if in.Fields["children"].Data != nil {
 		if tables, err = withTables(target, in); err != nil {
 			return claimed, err

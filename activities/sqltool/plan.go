@@ -25,6 +25,9 @@ func PlanWrite(ctx context.Context, tx StagingTx, in interpreter.ToolInput) (pla
 		return plan, err
 	}
 	sampled := in.Args != nil || in.Result != nil
+	if w, err = FindNested(ctx, tx, w); err != nil {
+		return plan, err
+	}
 	plan, err = planTable(ctx, tx, w, sampled)
 	if w.table != nil {
 		plan.Rejected = w.table.Shown
@@ -48,6 +51,9 @@ func planChildren(ctx context.Context, tx StagingTx, w *TableWrite, sampled bool
 		write, err := child.rowsOf(w, w.pickRows(parents), make([]map[string]any, len(parents)))
 		if err != nil {
 			return plans, err
+		}
+		if write.made && len(write.Rows) == 0 && sampled {
+			continue // it is made once it has rows
 		}
 		if len(write.Rows) == 0 {
 			for _, column := range slices.Concat(child.columns, child.positionColumns()) {

@@ -119,6 +119,8 @@ type StagingTx interface {
 	NewerRowTables(ctx context.Context, w *TableWrite) ([][]string, error)
 	// ShareTable lets those add to a table that may write to the table of the write.
 	ShareTable(ctx context.Context, w, table *TableWrite) error
+	// TablesBehind are the tables beside that of the write whose names begin with its name and _, sorted.
+	TablesBehind(ctx context.Context, w *TableWrite) ([]TableColumns, error)
 	// LockExclusively gives the transaction exclusive use of a table of newer rows, by the parts of its name; it returns false
 	// if others use it.
 	LockExclusively(ctx context.Context, table []string) (bool, error)

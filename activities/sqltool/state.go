@@ -281,7 +281,11 @@ func (t claimTarget) FindTable() (incremental.Table, error) { return t.tx.LookUp
 
 // FilledChildTables finds the tables of children that have had rows.
 func (t claimTarget) FilledChildTables() (filled []incremental.Table, err error) {
-	for _, write := range t.tables[1:] {
+	tables := t.tables[1:]
+	if t.tables[0].nests {
+		tables = slices.Concat(tables, madeTables(t.state.filled))
+	}
+	for _, write := range tables {
 		if !slices.Contains(t.state.filled, markOf(write)) {
 			continue
 		}

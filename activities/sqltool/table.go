@@ -28,6 +28,7 @@ type TableWrite struct {
 	rejection
 	staging
 	parentRows
+	nestedLists
 	Deletes     []map[string]any // whose keys are deleted, once the write is settled
 	deletesFrom []int            // the numbers of Deletes, as numbers of rows
 	given       int              // how many rows it had at first
@@ -111,6 +112,7 @@ func TableFields() []playbook.Field {
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What happens to rows that do not match the table: one word, or one each for tables, columns and data_type."},
 		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; types of other columns follow from the rows."},
 		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database rejects; the others are written. Without it, one such row fails the write."},
+		{Name: "nested", Kind: playbook.KindLiteral, Enum: []string{nestedJSON, nestedTables}, Default: nestedJSON, Doc: "What happens to lists in the rows that children does not name: json writes them into their columns, and tables makes a table of each, named after the table and the field."},
 		{Name: "children", Kind: playbook.KindMap, Each: childKeys(mostNested), Doc: "Tables for lists of maps in the rows, by the names of their fields: each element becomes a row, in the transaction of its parent."},
 	}
 }
@@ -240,6 +242,12 @@ error has type empty_replace, unless allow_empty is true. A row that is
 rejected, ignored or older has no children written, and the children of a row that
 is deleted are deleted.
 
+With nested: tables, all lists in the rows that children does not name get a table without
+a description, named after the table of the rows and the field, such as orders_items. Its
+columns are those of the elements, or value for elements that are no maps, the key of the
+parent (orders_id), and the place in the list from 0 (orders_items_line). Lists in the
+elements get tables in the same way. The tables need schema_contract evolve, or to exist.
+
 A step with incremental stores its state beside the rows, in the table reprise_state, and
 moves it in the same transaction. The tables reprise_seen and reprise_seen_blocks identify
 rows that may be read again, which modes insert and insert_or_ignore then skip; rows
@@ -255,7 +263,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 		return nil, err
 	}
 	w.LedgerRecord, w.cursor = tool.LedgerRecord{Fingerprint: in.Fingerprint}, in.Cursor
-	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected, w.readChildren} {
+	for _, read := range []func(interpreter.ToolInput) error{w.readMode, w.readStaging, w.readContract, w.readRejected, w.readChildren, func(in interpreter.ToolInput) error { return readNested(w, in) }} {
 		if err := read(in); err != nil {
 			return nil, err
 		}
@@ -323,6 +331,15 @@ func (w *TableWrite) readRows(rows []any) error {
 				i+1, w.Shown, w.hardDelete, mark)
 		}
 		w.Rows = append(w.Rows, fields)
+	}
+	if w.nests {
+		listed := make([]listedRow, len(w.Rows))
+		for i, row := range w.Rows {
+			listed[i] = listedRow{row, w.RowText(i + 1)}
+		}
+		if err := nestRows(w, listed); err != nil {
+			return err
+		}
 	}
 	w.readColumns()
 	if len(w.Columns) == 0 && len(w.Rows) > 0 {
@@ -424,7 +441,7 @@ func writesAll(w *TableWrite) bool {
 
 // IsPlain reports whether a settled write only has to insert its rows together.
 func (w *TableWrite) IsPlain() bool {
-	return !w.IsStaged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && w.table == nil && !w.lenient && w.where == nil
+	return !w.IsStaged() && len(w.Rows) > 0 && len(w.Deletes) == 0 && !w.HasChildren() && !w.nests && w.table == nil && !w.lenient && w.where == nil
 }
 
 // ToolResult returns the result of a write.

@@ -41,7 +41,7 @@ func (s Tables) Run(t *testing.T) {
 		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfKeptOut, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
 		"children are replaced": childrenAreReplaced, "children are replaced without keys": childrenAreReplacedWithoutKeys, "children move in replace": childrenMoveInReplace, "children of rounds": childrenOfRounds,
 		"children within bounds": childrenWithinBounds, "children that are newer": childrenThatAreNewer, "children of replace are refused": childrenOfReplaceAreRefused, "children replaced as if": childrenReplacedAsIf,
-		"words of replaced children": wordsOfReplacedChildren,
+		"words of replaced children": wordsOfReplacedChildren, "lists become tables": listsBecomeTables, "lists of other modes": listsOfOtherModes, "lists beside descriptions": listsBesideDescriptions, "lists that are refused": listsThatAreRefused,
 	} {
 		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
 	}

@@ -246,6 +246,7 @@ func (d *decoder) plainValue(n *yaml.Node) any {
 const (
 	FieldStatement = "statement" // SQL, whose templates become bind parameters
 	FieldChildren  = "children"  // of tools that write rows to tables
+	FieldNested    = "nested"    // of these too
 	FieldParams    = "params"
 	FieldHeaders   = "headers"
 	FieldURL       = "url"

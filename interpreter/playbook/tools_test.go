@@ -125,6 +125,7 @@ func sqlFields() []playbook.Field {
 		}},
 		{Name: "delete_missing", Kind: playbook.KindBoolean, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},
 		{Name: "children", Kind: playbook.KindMap, Each: childKeys(2)},
+		{Name: "nested", Kind: playbook.KindLiteral, Enum: []string{"json", "tables"}},
 		{Name: "max_delete", Kind: playbook.KindNumber, Needs: []playbook.Need{{Field: "delete_missing", Value: "true"}}},
 		{Name: "allow_empty", Kind: playbook.KindBoolean, Needs: []playbook.Need{{Field: "mode", Value: "replace"}, {Field: "delete_missing", Value: "true"}}},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{{Field: "mode", Value: "upsert"}}},

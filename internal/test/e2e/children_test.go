@@ -8,34 +8,37 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listedPages are pages whose rows have two lines each.
+// listedPages are pages whose rows have two lines each, and two marks, whose table is not described.
 var listedPages = strings.NewReplacer("sink: {SINK}", `sink:
               tool: postgres
               auth: pg
               table: orders
               MODE
-              fields: {lines: "{{ [{'line': 1, 'version': row.version}, {'line': 2, 'version': row.version}] }}"}
+              fields: {lines: "{{ [{'line': 1, 'version': row.version}, {'line': 2, 'version': row.version}] }}", marks: "{{ [row.version, 7] }}"}
+              nested: tables
               children: {lines: {table: lines, key: [order_id, line], with: {order_id: id}}}`).Replace(movingPages)
 
 // TestKilledWithChildren: a worker that dies between pages, while the source moves, leaves each parent with its children, once, and a
 // later run of mode upsert adds none.
 func TestKilledWithChildren(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"mode: insert", "mode: upsert\n              key: id"} {
+	for _, mode := range []string{"mode: insert\n              key: id", "mode: upsert\n              key: id"} {
 		t.Run(mode[:12], func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			db := w.database()
 			db.Exec(t, createOrders)
 			db.Exec(t, "CREATE TABLE lines (order_id bigint REFERENCES orders (id), line bigint, version bigint, PRIMARY KEY (order_id, line))")
+			db.Exec(t, "CREATE TABLE orders_marks (orders_id bigint REFERENCES orders (id), orders_marks_line bigint, value bigint, PRIMARY KEY (orders_id, orders_marks_line))")
 			steps := strings.Replace(listedPages, "MODE", mode, 1)
 			steps = w.kept(book(strings.Replace(steps, "{limit: 3}\n    retry:", "{limit: 3, since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: version, initial_value: 0, type: integer, key: id}\n    retry:", 1) + "\noutput: \"{{ fetch }}\"\n"))
 			w.completesAfterAKill(steps, http.MethodGet, 2)
 			written := func() {
-				rows := w.rows(db, "SELECT o.id, count(l.line) AS lines FROM orders o LEFT JOIN lines l ON l.order_id = o.id GROUP BY o.id ORDER BY o.id")
+				rows := w.rows(db, "SELECT o.id, count(l.line) AS lines, (SELECT count(*) FROM orders_marks m WHERE m.orders_id = o.id) AS marks FROM orders o LEFT JOIN lines l ON l.order_id = o.id GROUP BY o.id ORDER BY o.id")
 				require.GreaterOrEqual(t, len(rows), 11)
 				for _, row := range rows {
 					require.EqualValues(t, 2, row.(map[string]any)["lines"], "%v", row)
+					require.EqualValues(t, 2, row.(map[string]any)["marks"], "%v", row)
 				}
 			}
 			written()
@@ -57,14 +60,16 @@ func TestChildrenDroppedBetweenRuns(t *testing.T) {
 	steps = w.kept(book(strings.Replace(steps, "{limit: 3}\n    retry:", "{limit: 3, since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: version, initial_value: 0, type: integer, key: id}\n    retry:", 1) + "\noutput: \"{{ fetch }}\"\n"))
 	w.spawn()
 	w.completes(steps, nil)
-	db.Exec(t, "ALTER TABLE lines RENAME TO lines_before")
-	result, err := w.outcome(w.start(steps, nil))
-	require.NoError(t, err)
-	require.EqualValues(t, "failed", result.Status)
-	require.Equal(t, "state_without_table", result.Error.Type)
-	require.Contains(t, result.Error.Message, `table "lines" does not exist`)
-	require.Empty(t, w.rows(db, "SELECT 1 FROM pg_class WHERE relname = 'lines'"), "it is not made anew")
-	db.Exec(t, "ALTER TABLE lines_before RENAME TO lines")
+	for _, table := range []string{"lines", "orders_marks"} {
+		db.Exec(t, "ALTER TABLE "+table+" RENAME TO before")
+		result, err := w.outcome(w.start(steps, nil))
+		require.NoError(t, err)
+		require.EqualValues(t, "failed", result.Status)
+		require.Equal(t, "state_without_table", result.Error.Type)
+		require.Contains(t, result.Error.Message, `table "`+table+`" does not exist`)
+		require.Empty(t, w.rows(db, "SELECT 1 FROM pg_class WHERE relname = '"+table+"'"), "it is not made anew")
+		db.Exec(t, "ALTER TABLE before RENAME TO "+table)
+	}
 	w.completes(steps, nil)
 }
 

@@ -109,6 +109,7 @@ func checkChildren(c *checker) {
 		if to := writes.Field(playbook.FieldTo).AsCall(); to != nil && writes.ToolTraits().Moves {
 			writes = to
 		}
+		checkNestedLists(c, writes)
 		children := writes.Field(playbook.FieldChildren)
 		if children == nil || children.Kind != playbook.MapNode || !writes.ToolTraits().KeepsStates {
 			continue
@@ -117,6 +118,35 @@ func checkChildren(c *checker) {
 			mode, _ := writes.WriteMode()
 			parent := &parentTable{key: literalTexts(writes.Field("key")), upserts: mode == "upsert", replaces: mode == playbook.ModeReplace, ignores: mode == modeIgnore, tables: literalTexts(writes.Field("table"))}
 			checkChildTables(c, parent, playbook.FieldChildren, children)
+		}
+	}
+}
+
+// checkNestedLists checks nested: tables, whose tables find rows by the key of those that they were in.
+func checkNestedLists(c *checker, writes *playbook.Action) {
+	nested := writes.Field(playbook.FieldNested)
+	if nested == nil || nested.Value != "tables" || !writes.ToolTraits().KeepsStates {
+		return
+	}
+	if writes.Field(playbook.FieldStatement) != nil {
+		c.Errorf(nested.Pos, codeChildTables, "nested: tables cannot be used with a statement, which writes no rows; use table")
+	} else if writes.Field("key") == nil {
+		c.Errorf(nested.Pos, codeChildTables, "nested: tables needs \"key\", the columns that link the rows of lists to the rows that they were in")
+	}
+	if children := writes.Field(playbook.FieldChildren); children != nil {
+		checkNestedBelow(c, playbook.FieldChildren, children)
+	}
+}
+
+// checkNestedBelow reports described tables without a key, in whose elements lists may be.
+func checkNestedBelow(c *checker, path string, children *playbook.Node) {
+	for _, entry := range children.Entries {
+		own := path + "." + entry.Key
+		if entry.Value.Kind == playbook.MapNode && entry.Value.Get("key") == nil {
+			c.Errorf(entry.Value.Pos, codeChildTables, "%s needs \"key\" because of nested: tables: its columns link the rows of lists in its elements", own)
+		}
+		if below := entry.Value.Get(playbook.FieldChildren); below != nil {
+			checkNestedBelow(c, own+"."+playbook.FieldChildren, below)
 		}
 	}
 }
