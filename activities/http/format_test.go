@@ -149,6 +149,18 @@ func TestHTTPFormatsThatAreNot(t *testing.T) {
 	}
 }
 
+// TestUnchangedThatNobodyAsked: HTTP 304 is an answer to a condition only; else it would look like a page without rows.
+func TestUnchangedThatNobodyAsked(t *testing.T) {
+	t.Parallel()
+	url := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
+	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url})(t))
+	object := tooltest.ErrorObject(t, err)
+	require.Equal(t, [2]string{"retryable", "not_modified"}, [2]string{string(object.Class), object.Type})
+	result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": url, "headers": map[string]any{"If-None-Match": `"a"`}})(t))
+	require.NoError(t, err)
+	require.Nil(t, result.Data.Data)
+}
+
 // TestPartsThatNobodyRequested: some bytes of a body are not the answer to a request for all of them; rows of more are a page.
 func TestPartsThatNobodyRequested(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,7 +44,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	if response.StatusCode >= http.StatusBadRequest {
 		return interpreter.ToolResult{}, t.statusError(ctx, response, headers)
 	}
-	if err := refusePart(response); err != nil {
+	if err := cmp.Or(refusePart(response), refuseUnchanged(response)); err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	body, packing, err := readBody(ctx, response, t.res.MaxResponseBytes, options)
@@ -95,6 +96,24 @@ func refusePart(response *http.Response) error {
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typePartial, Status: response.StatusCode,
 		Message: fmt.Sprintf("%s was answered with a part of the body (HTTP 206, Content-Range: %s), but no header Range requested one",
 			requestLine(response.Request), tool.CutText(part, shownType)),
+		Headers: flatHeaders(response.Header),
+	}
+}
+
+// typeNotModified is the type of the error of an answer without rows that leaves it to a cache to have them.
+const typeNotModified = "not_modified"
+
+// refuseUnchanged returns an error if an answer says that nothing has changed and the request did not ask that (RFC 9110, section
+// 15.4.5): a cache on the way is broken, and no rows would look like an empty page.
+func refuseUnchanged(response *http.Response) error {
+	asked := slices.ContainsFunc([]string{"If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range"},
+		func(header string) bool { return response.Request.Header.Get(header) != "" })
+	if response.StatusCode != http.StatusNotModified || asked {
+		return nil
+	}
+	return &tool.Error{
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeNotModified, Status: response.StatusCode,
+		Message: requestLine(response.Request) + " was answered with HTTP 304 (not modified), but no header If-None-Match or If-Modified-Since asked that",
 		Headers: flatHeaders(response.Header),
 	}
 }

@@ -152,8 +152,11 @@ func (p *process) readReport() (*report, error) {
 	}
 	report := &report{}
 	err := json.Unmarshal(text, report)
-	if err == nil {
-		return report, checkSurrogates(text)
+	switch {
+	case err == nil:
+		return report, nil
+	case errors.Is(err, expression.ErrInexact):
+		return nil, tool.Errorf("the result of main cannot be represented: %w", err)
 	}
 	if p.state.Success() && len(p.output) > 0 {
 		return nil, tool.Errorf("the result of main cannot be read: %w", err)
@@ -167,17 +170,6 @@ func (p *process) readReport() (*report, error) {
 		Message: fmt.Sprintf("python ended without a result: %s", p.state),
 		Body:    map[string]any{"output": string(bytes.ToValidUTF8(tail, []byte("\uFFFD")))},
 	}
-}
-
-// checkSurrogates refuses half of a surrogate pair, which Python text may contain.
-func checkSurrogates(text []byte) error {
-	if !bytes.Contains(text, []byte(`\ud`)) {
-		return nil
-	}
-	if _, err := expression.DecodeExact(text); errors.Is(err, expression.ErrInexact) {
-		return tool.Errorf("the result of main cannot be represented: %w", err)
-	}
-	return nil
 }
 
 // unframedReport extracts the only report from the output.

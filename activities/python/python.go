@@ -153,14 +153,23 @@ func (t *Tool) runCode(ctx context.Context, in interpreter.ToolInput, args any) 
 
 // report is what the host writes to file descriptor 3.
 type report struct {
-	Result     expression.Value `json:"result"`
-	Type       string           `json:"type"` // of the exception, "" after a success
-	Message    string           `json:"message"`
-	Traceback  string           `json:"traceback"`
-	Retryable  *bool            `json:"retryable"` // what the exception says
-	RetryAfter *string          `json:"retry_after"`
-	Final      bool             `json:"final"`
-	Unfit      bool             `json:"unfit"` // main cannot be called with the args, or is not there
+	Result     exactValue `json:"result"`
+	Type       string     `json:"type"` // of the exception, "" after a success
+	Message    string     `json:"message"`
+	Traceback  string     `json:"traceback"`
+	Retryable  *bool      `json:"retryable"` // what the exception says
+	RetryAfter *string    `json:"retry_after"`
+	Final      bool       `json:"final"`
+	Unfit      bool       `json:"unfit"` // main cannot be called with the args, or is not there
+}
+
+// exactValue is a value of Python without loss: two keys may be one in JSON, as 1 and "1" are, and texts may have half of a surrogate pair.
+type exactValue struct{ expression.Value }
+
+// UnmarshalJSON refuses what a value cannot represent.
+func (v *exactValue) UnmarshalJSON(data []byte) (err error) {
+	v.Data, err = expression.DecodeExact(data)
+	return err
 }
 
 func resultOf(process *process) (interpreter.ToolResult, error) {
@@ -169,7 +178,7 @@ func resultOf(process *process) (interpreter.ToolResult, error) {
 		return interpreter.ToolResult{}, err
 	}
 	if report.Type == "" {
-		return interpreter.ToolResult{Data: report.Result}, nil
+		return interpreter.ToolResult{Data: report.Result.Value}, nil
 	}
 	return interpreter.ToolResult{}, report.toError()
 }

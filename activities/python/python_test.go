@@ -73,6 +73,7 @@ func TestPythonConforms(t *testing.T) {
 			fails("async", "final", "TypeError", "main is async", "async def main(): pass", nil),
 			fails("not JSON", "final", "TypeError", "what JSON cannot hold", "def main(): return object()", nil),
 			fails("not a number", "final", "ValueError", "what JSON cannot hold", "def main(): return float('nan')", nil),
+			fails("keys that JSON has as one", "final", "", "the result of main cannot be represented: the key \"1\" occurs twice", `def main(): return [{1: "a", "1": "b"}]`, nil),
 			fails("half of a surrogate pair", "final", "", "the result of main cannot be represented: the text at byte", `def main(): return ["ok", "\ud83d"]`, nil),
 			fails("nested too deep", "final", "", "the result of main cannot be read",
 				"import sys\nsys.setrecursionlimit(5000)\ndef main():\n  x = []\n  for _ in range(1100): x = [x]\n  return x", nil),

@@ -79,6 +79,10 @@ type State struct {
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
 	// Excluded counts the rows of all pages that `where` excluded.
 	Excluded int `json:"excluded,omitempty"`
+	// Unmatched says of which member all rows that `where` excluded lack it; nil once a row was kept, or had all members.
+	Unmatched *unmatchedWhere `json:"unmatched,omitempty"`
+	// Total is the largest number of rows that a page has stated, 0 if none did.
+	Total int `json:"total,omitempty"`
 	// Rows counts what the call and its sinks did to data so far; nil if nothing was counted.
 	Rows *interpreter.Rows `json:"rows,omitempty"`
 	// Warnings are collected here until Todo has the call's result, which then holds them.

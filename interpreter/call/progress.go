@@ -2,10 +2,12 @@ package call
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/await"
+	"reprise/interpreter/call/page"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
@@ -65,7 +67,9 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 		s.Last.Excluded += n
 		s.Excluded += n
 	}
-	rows.lacking = func(page, kept any) { s.Watermark = s.Watermark.CountMissing(page, kept) }
+	rows.unmatched = func(rows []any, kept int) { s.Unmatched = s.Unmatched.plusPage(config.Step.Where, rows, kept) }
+	rows.lacking = func(all, kept any) { s.Watermark = s.Watermark.CountMissing(all, kept) }
+	s.noteSigns(config)
 	contribution, err := s.Pages.CollectPage(config.collectingOf(), d.Decision, s.Last.Data, rows.pageExtraction())
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.CallPlace(), err)
@@ -81,14 +85,35 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	return failure
 }
 
+// noteSigns notes what a page says about the whole: how many rows there are, and, once a call, that a part of it failed.
+func (s *State) noteSigns(config *Config) {
+	s.Total = max(s.Total, page.StatedTotal(s.Last.Data.Data))
+	if config.Step.Secret || page.UnreadFailure(s.Last.Data.Data, nil) == "" {
+		return
+	}
+	paths, _ := config.conditionPaths()
+	member := page.UnreadFailure(s.Last.Data.Data, paths)
+	if member == "" {
+		return
+	}
+	hint := fmt.Sprintf("; if that is a failure, write a policy with when: \"{{ %s }}\" and then: {fail: …}", member)
+	if member == "response.ok" || member == "response.success" {
+		hint = strings.Replace(hint, "{{ ", "{{ not ", 1)
+	}
+	if config.Sink != nil {
+		hint = ": it may not have taken all rows"
+	}
+	s.warnOnce(fmt.Sprintf("%s: the response has %s, which no condition uses, so it counts as a success%s", config.CallPlace(), member, hint))
+}
+
 // countRead counts the rows that a page contributes as read.
-func (s *State) countRead(config *Config, page any) {
+func (s *State) countRead(config *Config, contribution any) {
 	if !s.Last.Counts || config.Sink != nil {
 		return
 	}
-	rows, isList := page.([]any)
+	rows, isList := contribution.([]any)
 	read := int64(len(rows))
-	if !isList && page != nil && len(config.AllSinks()) > 0 {
+	if !isList && contribution != nil && len(config.AllSinks()) > 0 {
 		read = 1
 	}
 	s.Rows = s.Rows.Plus(&interpreter.Rows{RowTotals: interpreter.RowTotals{Read: read}}).CountedOrNil()

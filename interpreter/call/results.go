@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/page"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
@@ -38,14 +39,40 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 	for _, warning := range s.Last.Warnings {
 		result.Warnings = append(result.Warnings, where+": "+warning)
 	}
+	if unmatched := s.Unmatched; unmatched != nil && unmatched.Member != "" {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: where excluded all %s, and none has %s",
+			where, source.Count(s.Excluded, "row"), unmatched.Member))
+	}
 	if d.Ruling.MayTruncate() {
 		r.markTruncated(result, d)
 	} else if unread := r.unreadWarning(d); unread != "" {
 		result.Warnings = append(result.Warnings, unread)
-	} else if d.Policy == 0 && d.Ruling != retry.RulingStops {
-		r.warnMissingMembers(result, d.budget)
+	} else {
+		before := len(result.Warnings)
+		if d.Policy == 0 && d.Ruling != retry.RulingStops {
+			r.warnMissingMembers(result, d.budget)
+		}
+		if shrunk := r.shrunkWarning(); shrunk != "" && d.Policy == 0 && len(result.Warnings) == before {
+			result.Warnings = append(result.Warnings, shrunk)
+		}
 	}
 	return result
+}
+
+// shrunkWarning says that an earlier page stated more rows than were read, and the last one does not; "" if it is not so. Rows
+// that disappear meanwhile move those behind them to pages that were read before.
+func (r results) shrunkWarning() string {
+	s, read := r.state, r.rowsRead()
+	last := page.StatedTotal(s.Last.Data.Data)
+	if s.Successes < 2 || read <= 0 || read >= s.Total || last > read {
+		return ""
+	}
+	stated := fmt.Sprint(s.Total)
+	if last > 0 {
+		stated += fmt.Sprintf(" (the last one %d)", last)
+	}
+	return fmt.Sprintf("%s: the call read %s, but an earlier page stated %s: if rows were deleted meanwhile, pages by number or offset leave out others",
+		r.config.CallPlace(), source.Count(read, "row"), stated)
 }
 
 // markTruncated marks a success as partial because a policy's limit stopped it before it had all pages, unless the

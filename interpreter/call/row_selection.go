@@ -3,6 +3,7 @@ package call
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/page"
@@ -18,10 +19,11 @@ type rowSelection struct {
 	config *Config
 	scope  func() *interpreter.Scope // scope of the policies
 	budget *expression.Budget
-	// excluded is called with the number of rows that `where` excluded, lacking with a page's contribution before
-	// and after rows without a cursor are removed. Both may be nil.
-	excluded func(rows int)
-	lacking  func(page, kept any)
+	// excluded is called with the number of rows that `where` excluded, unmatched with the rows of a page of which it kept
+	// some or none, and lacking with a page's contribution before and after rows without a cursor are removed. They may be nil.
+	excluded  func(rows int)
+	unmatched func(rows []any, kept int)
+	lacking   func(page, kept any)
 }
 
 // rowSelection returns the selection for the last page, with the budget of its decision.
@@ -73,6 +75,9 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 			kept = append(kept, row)
 		}
 	}
+	if c.unmatched != nil {
+		c.unmatched(rows, len(kept))
+	}
 	if len(kept) == len(rows) {
 		return contribution, nil
 	}
@@ -80,6 +85,49 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 		c.excluded(len(rows) - len(kept))
 	}
 	return kept, nil
+}
+
+// unmatchedWhere is what is known of the rows that `where` saw, as long as it kept none: a member that it names and that no row
+// has is probably misspelt.
+type unmatchedWhere struct {
+	// Member names the member, with a suggestion; "" once a row was kept or has all members.
+	Member string `json:"member,omitempty"`
+}
+
+// plusPage adds the rows of a page. A where that asks whether a member is there may do without it.
+func (u *unmatchedWhere) plusPage(where *playbook.Node, rows []any, kept int) *unmatchedWhere {
+	if u != nil && u.Member == "" {
+		return u
+	}
+	var next unmatchedWhere
+	if kept == 0 && !page.HasPresenceTest(where.Raw) {
+		next.Member = missingMember(where, rows)
+	}
+	return &next
+}
+
+// missingMember returns a member of rows that `where` names and that no row has, with a suggestion; "" for none.
+func missingMember(where *playbook.Node, rows []any) string {
+	for _, ref := range where.Refs() {
+		if ref.Root != playbook.RowWord || len(ref.Path) == 0 {
+			continue
+		}
+		name, isName := ref.Path[0].(string)
+		isThere := func(row any) bool {
+			fields, isMap := row.(map[string]any)
+			_, has := fields[name]
+			return has || !isMap
+		}
+		if !isName || slices.ContainsFunc(rows, isThere) {
+			continue
+		}
+		member, names := playbook.RowWord+"."+name, playbook.SortedKeys(rows[0].(map[string]any)) //nolint:forcetypeassert // all are maps
+		if suggested := expression.Suggest(name, names); suggested != "" {
+			return member + "; did you mean " + playbook.RowWord + "." + suggested + "?"
+		}
+		return member
+	}
+	return ""
 }
 
 // rowError adds the row to the message of an error of `where`.

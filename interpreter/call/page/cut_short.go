@@ -39,7 +39,7 @@ func (p *Pages) RecordPaging(policy *playbook.Policy, page any) {
 			continue
 		}
 		paged.Had |= 1 << i
-		if mayBeLeftOut(ref, value) || presence.MatchString(policy.When.Raw) {
+		if mayBeLeftOut(ref, value) || HasPresenceTest(policy.When.Raw) {
 			paged.Soft |= 1 << i
 		}
 	}
@@ -60,6 +60,9 @@ func mayBeLeftOut(ref expression.Ref, value any) bool {
 
 // presence matches words with which a condition tests whether a member exists.
 var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
+
+// HasPresenceTest reports whether the source of a condition tests whether a member exists.
+func HasPresenceTest(condition string) bool { return presence.MatchString(condition) }
 
 // pageMembers returns the members of the page that a policy's condition names.
 func pageMembers(policy *playbook.Policy) []expression.Ref {

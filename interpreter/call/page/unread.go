@@ -241,6 +241,18 @@ func totalOf(value any) any {
 	return nil
 }
 
+// StatedTotal returns the largest number of rows that a response says there are, 0 if it says none.
+func StatedTotal(response any) (most int) {
+	for _, sign := range (Unread{Rows: 1}).findSigns(nil, response) {
+		if sign.what == signTotal {
+			value, _ := expression.FollowKeys(response, sign.path)
+			total, _ := totalOf(value).(int)
+			most = max(most, total)
+		}
+	}
+	return most
+}
+
 // exceedsRows reports whether a total exceeds the number of rows read.
 func exceedsRows(total any, rows int) bool {
 	n, _ := total.(int)

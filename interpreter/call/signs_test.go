@@ -1,0 +1,103 @@
+package call_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"reprise/internal/test/tables"
+	"reprise/interpreter"
+	"reprise/interpreter/call"
+)
+
+// endedBy plays a call of a step with the given lines, whose pages answer with the data, and returns its result.
+func endedBy(t *testing.T, lines string, pages ...any) interpreter.CallResult {
+	t.Helper()
+	c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + lines}
+	machine := c.call(t)
+	for _, data := range pages {
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		machine.ApplyOutcome(interpreter.Outcome{Data: data, Meta: interpreter.ToolMeta{Status: http.StatusOK}}, tables.Started)
+	}
+	ended := machine.Next(tables.Started)
+	require.Equal(t, call.DoFinish, ended.Kind)
+	return ended.Result
+}
+
+// TestAnswersThatSayTheyFailed: a member that says so, and that nobody reads, is a warning.
+func TestAnswersThatSayTheyFailed(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	const reads = "    retry:\n      - {when: \"{{ response.errors }}\", then: {fail: partial}}\n"
+	rows := []any{row{"id": 1, "error": "declined"}}
+	for _, test := range []struct {
+		lines  string
+		answer any
+		member string
+	}{
+		{"", row{"data": row{"items": rows}, "errors": []any{row{"message": "a shard is away"}}}, "response.errors"},
+		{"", row{"items": rows, "errors": true}, "response.errors"},
+		{"", row{"items": rows, "errors": []any{}}, ""},
+		{"", row{"items": rows, "errors": false, "error": nil, "ok": true}, ""},
+		{"", row{"ok": false, "error": "ratelimited"}, "response.error"},
+		{"", row{"success": false, "items": rows}, "response.success"},
+		{"", row{"error": row{"code": 429}}, "response.error"},
+		{"", row{"error": "declined", "id": 7}, ""},
+		{"", row{"error": "slow", "items": rows}, "response.error"},
+		{"", row{"FailedRecordCount": 2, "RequestResponses": rows}, "response.FailedRecordCount"},
+		{"", row{"incomplete_results": true, "items": rows}, "response.incomplete_results"},
+		{"", rows, ""},
+		{"    next: [{when: fetch.errors, step: other}]\n  - step: other\n    tool: http\n    url: http://x/\n", row{"items": rows, "errors": true}, ""},
+		{reads, row{"items": rows, "errors": []any{}}, ""},
+	} {
+		result := endedBy(t, test.lines, test.answer)
+		if test.member == "" {
+			require.Empty(t, result.Warnings, "%v", test.answer)
+			continue
+		}
+		require.Len(t, result.Warnings, 1, "%v", test.answer)
+		require.Contains(t, result.Warnings[0], "the response has "+test.member+", which no condition uses")
+	}
+	require.Equal(t, interpreter.StatusError, endedBy(t, reads, row{"items": rows, "errors": true}).Status)
+}
+
+// TestWhereThatNamesNothing: a member that no row has is a warning where no row is left.
+func TestWhereThatNamesNothing(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	pages := []any{[]any{row{"id": 1, "status": "open"}, row{"id": 2, "status": "done"}}}
+	for where, says := range map[string]string{
+		"row.statuss == 'open'":         "where excluded all 2 rows, and none has row.statuss; did you mean row.status?",
+		"row.archived":                  "where excluded all 2 rows, and none has row.archived",
+		"row.archived is defined":       "",
+		"row.status == 'x'":             "",
+		"row.id == 1 or row.archived":   "",
+		"(row.archived or 0) == row.id": "where excluded all 2 rows, and none has row.archived",
+	} {
+		result := endedBy(t, "    where: \""+where+"\"\n", pages...)
+		require.Equal(t, says == "", len(result.Warnings) == 0, "%s: %v", where, result.Warnings)
+		require.Contains(t, strings.Join(result.Warnings, ""), says)
+	}
+	const paged = "    rows: data\n    where: row.archived\n    retry:\n      - {when: \"{{ response.more }}\", then: {next_call: {params: {page: 2}}}}\n"
+	one, other := row{"more": true, "data": []any{row{"id": 1}}}, row{"more": false, "data": []any{row{"id": 2, "archived": true}}}
+	require.Empty(t, endedBy(t, paged, one, other).Warnings)
+	other["data"] = []any{row{"id": 2, "archived": false}}
+	require.Empty(t, endedBy(t, paged, one, other).Warnings, "a row has it")
+	other["data"] = []any{row{"id": 2}}
+	require.Len(t, endedBy(t, paged, one, other).Warnings, 1)
+}
+
+// TestTotalsThatShrink: rows that disappear while pages by number are read move others to pages that were read before.
+func TestTotalsThatShrink(t *testing.T) {
+	t.Parallel()
+	page := func(total int, ids ...any) any { return map[string]any{"total": total, "data": ids} }
+	const paged = "    rows: data\n    retry:\n      - {when: \"{{ len(response.data) > 0 }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}}}\n"
+	shrunk := endedBy(t, paged, page(6, 1, 2), page(5, 4, 5), page(4))
+	require.Len(t, shrunk.Warnings, 1)
+	require.Contains(t, shrunk.Warnings[0], "the call read 4 rows, but an earlier page stated 6 (the last one 4)")
+	require.Equal(t, interpreter.StatusSuccess, shrunk.Status)
+	require.Empty(t, endedBy(t, paged, page(6, 1, 2), page(5, 3, 4), page(5, 5, 6), page(5)).Warnings)
+	require.Empty(t, endedBy(t, paged, page(4, 1, 2), page(4, 3, 4), page(4)).Warnings)
+}
