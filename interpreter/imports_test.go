@@ -408,7 +408,7 @@ func TestOnlyWhatServesAuthorsRewrites(t *testing.T) {
 var seam = []string{
 	"Decode", "OlderVersion", "Version",
 	"FieldWorkflow", "Node", "NoticeTool", "Playbook", "RequestFields", "Step", "TraitsOf",
-	"OlderLabel", "OlderPages", "OlderRequest", "OlderRetry", "Pagination", "PaginationOf", "Spelling", "StyleList",
+	"CurrentSpelling", "OlderLabel", "OlderPages", "OlderRequest", "OlderRetry", "Pagination", "PaginationOf", "StyleList",
 	"CodeElementInStepSink", "CodeLegacyRetry", "CodeNotMigrated",
 }
 
