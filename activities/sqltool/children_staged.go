@@ -170,7 +170,7 @@ func (s *stage) boundsText() string {
 // compareBelow compares staged rows of the tables of children with those that are there, once it is known which of their parents are
 // published.
 func (p *difference) compareBelow(ctx context.Context) error {
-	for _, below := range p.stage.below {
+	for _, below := range p.below {
 		rows, columns, err := below.countStaged(ctx)
 		if err != nil {
 			return err

@@ -103,7 +103,7 @@ func nestRows(w *TableWrite, rows []listedRow) error {
 		}
 	}
 	for _, child := range w.children {
-		if err := child.nestElements(w, rows); err != nil {
+		if err := child.nestElements(rows); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func nestRows(w *TableWrite, rows []listedRow) error {
 }
 
 // nestElements finds out what the elements of a field are, and which lists they have themselves.
-func (c *childTable) nestElements(w *TableWrite, rows []listedRow) error {
+func (c *childTable) nestElements(rows []listedRow) error {
 	var below []listedRow
 	maps, others := "", ""
 	for _, row := range rows {
