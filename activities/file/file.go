@@ -71,7 +71,9 @@ error. A path that is one template is used as it is. The worker's own files, .re
 and the files of connections and callers, can be neither read nor written.
 
 A step reads a file: json gives the value, jsonl a list with one value per line, csv a
-list of maps from column names to texts, and text the text. Without format, the name
+list of maps from column names to texts, parquet a list of maps, and text the text.
+Parquet has types: decimals keep their digits, times are RFC 3339 in UTC, or without a
+zone, bytes are base64, NaN is a text. Without format, the name
 decides, such as orders.csv.gz; a compressed file whose name does not say is recognized
 as JSON, JSON Lines or text. Files compressed with gzip or zstd are unpacked; size
 limits apply to the unpacked bytes. A file that is not in its format is a final error,
@@ -318,7 +320,9 @@ func (t *Tool) readContent(ctx context.Context, from *fileContent, path string, 
 		if options.Format == "" {
 			options.Format, _ = format.FormatOfName(unpacked.Member)
 		}
-		content, err = format.DecodeText(ctx, content, options.CharsetOf(content, ""))
+		if options.Format != format.Parquet {
+			content, err = format.DecodeText(ctx, content, options.CharsetOf(content, ""))
+		}
 	}
 	if err != nil {
 		return nil, t.unpackError(path, err)

@@ -11,6 +11,7 @@ import (
 	"reprise/activities"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/parquetfile"
+	"reprise/interpreter"
 )
 
 // tableRows are the rows of a path of Parquet, read as other programs do and with another reader than the tool's, and the types of its columns in each file.
@@ -54,6 +55,15 @@ func TestParquetWrites(t *testing.T) {
 			}
 			for range 2 {
 				require.NoError(t, write("a", "append", nil, map[string]any{"id": 1, "total": 1, "gone": nil}, map[string]any{"id": 2, "total": 2.5, "tags": []any{"x"}}))
+			}
+			if name == "directory" {
+				parts, err := filepath.Glob(filepath.Join(l.dir, "raw/o.parquet/part-*.parquet"))
+				require.NoError(t, err)
+				path, err := filepath.Rel(l.dir, parts[0])
+				require.NoError(t, err)
+				read, err := tooltest.Call(t, c, "file", "file", interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"path": path})})
+				require.NoError(t, err)
+				require.Equal(t, []any{map[string]any{"id": 1, "total": 1, "tags": nil}, map[string]any{"id": 2, "total": 2.5, "tags": `["x"]`}}, read.Data.Data)
 			}
 			first := []map[string]any{{"id": 1, "total": 1.0, "tags": nil}, {"id": 2, "total": 2.5, "tags": `["x"]`}}
 			rows, types := l.tableRows(t, "raw/o.parquet")

@@ -99,6 +99,9 @@ func OptionsOf(in interpreter.ToolInput) (o Options, err error) {
 	if o.Lists, err = listsOf(in.Step, xml); err != nil {
 		return o, err
 	}
+	if o.Format == Parquet && o.Encoding != "" {
+		return o, tool.ConfigErrorf("step %q: encoding does not apply to format %s; remove one of them", in.Step, o.Format)
+	}
 	for _, said := range []struct {
 		as   string
 		here bool
@@ -252,6 +255,8 @@ func FormatOfType(mediaType string) (format string, packed bool) {
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl",
 		"application/jsonlines", "application/x-jsonlines", "application/json-lines", "application/x-json-stream":
 		return JSONL, false
+	case "application/vnd.apache.parquet", "application/x-parquet", "application/parquet":
+		return Parquet, false
 	case "text/csv", "application/csv", "text/x-csv", "application/x-csv":
 		return CSV, false
 	case "application/xml", "text/xml":

@@ -166,7 +166,7 @@ func TestParquetGroups(t *testing.T) {
 	id, _ := format.NewParquetColumn("id", "bigint")
 	text, _ := format.NewParquetColumn("text", "text")
 	rows := []any{}
-	for i := range format.RowsOfGroup + 10 {
+	for i := range format.RowsOfGroup + 10 { // bytesOfDictionary and bytesOfGroup are passed, too
 		rows = append(rows, map[string]any{"id": i, "text": fmt.Sprint("a text of which no other row has the same, so that a dictionary is too large ", i-i%3)})
 	}
 	file, err := parquetOf(t, []format.ParquetColumn{id, text}, rows)

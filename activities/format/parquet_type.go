@@ -147,7 +147,12 @@ func (c ParquetColumn) parquetNode() parquet.Node {
 	return parquet.Optional(node)
 }
 
-// decimalBytes returns the bytes of a decimal of more than 64 bits.
+// isLong reports whether values of the column may be of any length.
+func (c ParquetColumn) isLong() bool {
+	return c.typed == typeText || c.typed == typeVarchar || c.typed == typeJSON || c.typed == typeBytea
+}
+
+// decimalBytes are those of a decimal of more than 64 bits.
 const decimalBytes = 16
 
 // readValue returns a value as the column has it. problem says why it has no place for it, "" where it has: no value is rounded, cut or turned

@@ -49,9 +49,17 @@ func NewParquetWriter(to io.Writer, columns []ParquetColumn) (*ParquetWriter, er
 		}
 		w.places[column.Name], fields[i] = i, parquetField{Node: column.parquetNode(), name: column.Name}
 	}
-	w.out = parquet.NewGenericWriter[any](to, parquet.NewSchema("rows", columnList{Group: parquet.Group{}, fields: fields}),
+	options := []parquet.WriterOption{
+		parquet.NewSchema("rows", columnList{Group: parquet.Group{}, fields: fields}), parquet.CreatedBy("reprise", "1", "1"),
 		parquet.Compression(&parquet.Snappy), parquet.DataPageVersion(1), parquet.DictionaryMaxBytes(bytesOfDictionary), // what every reader knows
-		parquet.CreatedBy("reprise", "1", "1"))
+		parquet.DataPageStatistics(false),
+	}
+	for _, column := range columns {
+		if column.isLong() { // its least and largest value would be in the footer, of any length
+			options = append(options, parquet.SkipPageBounds(column.Name))
+		}
+	}
+	w.out = parquet.NewGenericWriter[any](to, options...)
 	return w, nil
 }
 

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -56,6 +57,10 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 			yield(PlacedRow{}, tool.ConfigErrorf("%s is XML, so rows of from must name its first element and the elements that are rows, such as orders.order", s.What))
 			return
 		}
+		if o.Format == Parquet {
+			s.parquetRows(ctx, o, most, yield)
+			return
+		}
 		unpacked, err := s.openSource(ctx, o, most)
 		if err != nil {
 			yield(PlacedRow{}, s.readError(o, err))
@@ -79,6 +84,42 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 			if !yield(row, err) || err != nil {
 				return
 			}
+		}
+	}
+}
+
+// parquetRows gives the rows of Parquet, which is read from any place: where it is packed, it has to fit into memory.
+func (s *RowSource) parquetRows(ctx context.Context, o Options, most int64, yield func(PlacedRow, error) bool) {
+	var content io.ReaderAt = s.Content
+	size := s.Size
+	head := make([]byte, len(parquetMark))
+	if n, _ := s.Content.ReadAt(head, 0); s.Unwrap != nil || string(head[:n]) != parquetMark {
+		unpacked, err := s.openSource(ctx, o, most)
+		if err != nil {
+			yield(PlacedRow{}, s.readError(o, err))
+			return
+		}
+		all, err := memory.ReadAll(ctx, unpacked, most, most)
+		if err = errors.Join(err, unpacked.Close()); err != nil {
+			if errors.Is(err, memory.ErrTooLarge) {
+				err = tool.TooLargeErrorf("%s is Parquet that is packed, and larger than the limit of %d bytes; Parquet needs no packing", s.What, most)
+			}
+			yield(PlacedRow{}, s.readError(o, err))
+			return
+		}
+		content, size = bytes.NewReader(all), int64(len(all))
+	}
+	for row, err := range ParquetRows(content, size, most) {
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case errors.Is(err, memory.ErrTooLarge):
+			err = tool.TooLargeErrorf("%s has a row that is larger than the limit of %d bytes, or pages that take more than %d", s.What, most, bytesOfPages)
+		case err != nil:
+			err = s.readError(o, err)
+		}
+		if !yield(PlacedRow{Value: row}, err) || err != nil {
+			return
 		}
 	}
 }

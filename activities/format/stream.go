@@ -21,7 +21,7 @@ type PlacedRow struct {
 }
 
 // Streamed are the formats whose rows can be read one by one.
-var Streamed = []string{CSV, JSON, JSONL, XML}
+var Streamed = []string{CSV, JSON, JSONL, XML, Parquet}
 
 // StreamRows reads rows from content in UTF-8: the lines of CSV and JSON Lines, the elements of the list that JSON is, or those of XML at a path. most bounds
 // what one row takes of the content, in bytes; a larger one is memory.ErrTooLarge. An error is the last, and is a LineError where

@@ -8,6 +8,8 @@ import (
 	"iter"
 
 	"reprise/activities/memory"
+	"reprise/activities/tool"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
@@ -45,7 +47,7 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 		}
 		return xmlValue(content, o.Lists)
 	case Parquet:
-		return nil, errors.New("Parquet can be written, and cannot be read yet")
+		return parquetValue(ctx, content, what, most)
 	case Unpacked:
 		return sniffValue(ctx, content, what, most)
 	}
@@ -53,6 +55,31 @@ func (o Options) Value(ctx context.Context, content []byte, what string, most in
 		return nil, err
 	}
 	return string(content), nil
+}
+
+// parquetValue reads the rows twice: a few bytes become many values, so it is known first what these take.
+func parquetValue(ctx context.Context, content []byte, what string, most int) (any, error) {
+	rows := ParquetRows(bytes.NewReader(content), int64(len(content)), int64(most))
+	bytes, encoded := int64(0), len("[]")
+	for row, err := range rows {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil:
+			encoded += interpreter.EncodedSize(row) + len(",")
+			bytes += memory.ValueBytes(row)
+		}
+		switch {
+		case errors.Is(err, memory.ErrTooLarge), encoded > most:
+			return nil, tool.TooLargeErrorf("%s is larger than the limit of %d bytes as JSON, or has pages that take too much memory; request less at a time, or use tool: transfer", what, most)
+		case err != nil:
+			return nil, err
+		}
+	}
+	if err := memory.AcquireValue(ctx, bytes, what); err != nil {
+		return nil, err
+	}
+	return listOf(rows)
 }
 
 // sniffValue returns the value of decompressed bytes of unknown format. Numbers and words are text,

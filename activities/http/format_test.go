@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/format"
 	"reprise/activities/tooltest"
 )
 
@@ -19,6 +20,25 @@ func zstandard(t *testing.T, text string) string {
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	return string(w.EncodeAll([]byte(text), nil))
+}
+
+// parquetText is a row as Parquet.
+func parquetText(t *testing.T) string {
+	t.Helper()
+
+	id, err := format.NewParquetColumn("id", "text")
+	require.NoError(t, err)
+
+	name := id
+	name.Name = "name"
+
+	var content strings.Builder
+
+	w, err := format.NewParquetWriter(&content, []format.ParquetColumn{id, name})
+	require.NoError(t, err)
+	require.NoError(t, w.WriteRows([]any{map[string]any{"id": "1", "name": "Ana"}}))
+	require.NoError(t, w.Close())
+	return content.String()
 }
 
 // TestHTTPFormats: the author's word counts, then the content type, then the name, and
@@ -56,6 +76,10 @@ func TestHTTPFormats(t *testing.T) {
 		"compression":                      {"/x", "text/csv", "", zstandard(t, "id,name\n1,Ana\n"), map[string]any{"compression": "zstd"}, row},
 		"an archive of CSV":                {"/export", "application/zip", "", tooltest.Zip(t, [2]string{"orders.csv", "id,name\n1,Ana\n"}), nil, row},
 		"a member of an archive":           {"/export.zip", "application/octet-stream", "", tooltest.Zip(t, [2]string{"a.txt", "x"}, [2]string{"b/orders.json", `[{"id": 1}]`}), map[string]any{"member": "*.json"}, numbered},
+		"Parquet":                          {"", "application/vnd.apache.parquet", "", parquetText(t), nil, row},
+		"Parquet by its name":              {"/orders.parquet", "application/octet-stream", "", parquetText(t), nil, row},
+		"Parquet by the author":            {"", "text/plain", "", parquetText(t), map[string]any{"format": "parquet"}, row},
+		"packed Parquet":                   {"/orders.parquet.gz", "application/octet-stream", "", tooltest.Gzip(parquetText(t)), nil, row},
 		"XML":                              {"", "text/xml; charset=utf-8", "", "<r><id>1</id></r>", nil, map[string]any{"r": map[string]any{"id": "1"}}},
 		"XML with lists":                   {"", "text/plain", "", "<r><id>1</id></r>", map[string]any{"xml": map[string]any{"lists": "id"}}, map[string]any{"r": map[string]any{"id": []any{"1"}}}},
 		"XML in its own charset":           {"", "application/xml", "", "<?xml version='1.0' encoding='windows-1252'?><r>\x80</r>", nil, map[string]any{"r": "€"}},

@@ -161,7 +161,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		in.Fields = withField(in.Fields, "body", tool.SinkData(in))
 	}
 	result, err := t.SendRequest(ctx, in, http.MethodPost)
-	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeEncoding, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV, typeInvalid + format.XML}, answer.Type) {
+	if answer, ok := errors.AsType[*tool.Error](err); ok && slices.Contains([]string{typeNotText, typeCharset, typeEncoding, typeLink, typeInvalid + format.JSONL, typeInvalid + format.CSV, typeInvalid + format.XML, typeInvalid + format.Parquet}, answer.Type) {
 		return interpreter.ToolResult{}, nil // it is written, and the answer is not used
 	}
 	return result, err

@@ -192,10 +192,13 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 	if len(bytes.TrimSpace(body)) == 0 && options.Format != format.JSONL && options.Format != format.CSV {
 		return nil, nil
 	}
-	_, charset := format.MediaType(response.Header.Get("Content-Type"))
-	body, err := decodeCharset(ctx, response, body, options.CharsetOf(body, charset), options.Format)
-	if err != nil {
-		return nil, err
+	if options.Format != format.Parquet {
+		_, charset := format.MediaType(response.Header.Get("Content-Type"))
+		decoded, err := decodeCharset(ctx, response, body, options.CharsetOf(body, charset), options.Format)
+		if err != nil {
+			return nil, err
+		}
+		body = decoded
 	}
 	if isPlain(options.Format) && !format.IsText(body) {
 		return nil, notTextError(response, body, "")
@@ -217,7 +220,7 @@ func (t *Tool) parseBody(ctx context.Context, response *http.Response, body []by
 const typeInvalid = "invalid_"
 
 // formatNames are the formats as people call them.
-var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV", format.XML: "XML"}
+var formatNames = map[string]string{format.JSON: "JSON", format.JSONL: "JSON Lines", format.CSV: "CSV", format.XML: "XML", format.Parquet: "Parquet"}
 
 // invalidError returns the error of a body that is invalid in its format, maybe because it was
 // truncated.

@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 		`from: {path: a.csv}, to: {tool: sqlite, path: a.db, table: a}`:                                                                                      `from needs tool, which is http, file, postgres or sqlite`,
 		`from: {tool: file, path: a.csv}, to: "{{ run.id }}"`:                                                                                                `to of transfer must be written as a map with tool`,
 		`from: {tool: file, path: a.xml, format: xml}, to: {tool: sqlite, path: a.db, table: a}`:                                                             `from is XML, so it needs rows`,
-		`from: {tool: file, path: a.parquet, format: parquet}, to: {tool: sqlite, path: a.db, table: a}`:                                                     `format of from must be`,
+		`from: {tool: file, path: a.parquet, format: parquet}, to: {tool: sqlite, path: a.db, table: a}`:                                                     "",
 		`from: {tool: file, path: a.csv}, to: {tool: sqlite, path: a.db, table: a, args: [1]}`:                                                               `to.args must be a map of names to expressions`,
 		`from: {tool: file, path: a.csv}, to: {tool: sqlite, path: a.db, table: a, fields: {id: "{{ ro.id }}"}}`:                                             `unknown name "ro"`,
 		`from: {tool: file, path: a.csv}, to: {tool: sqlite, path: a.db, table: a, key: id, exclude: [id]}`:                                                  `the column "id" cannot be left out`,

@@ -171,7 +171,16 @@ func TestParquetHasRowsOnce(t *testing.T) {
 		}
 	}
 	w.files = file.New(w.res)
-	_, err := w.move("bad", "file", fields("bad", map[string]any{"name": "varchar(1)"}))
+	parts, err := filepath.Glob(filepath.Join(w.dir, fmt.Sprint(0, true), "part-*.parquet"))
+	require.NoError(t, err)
+	part, err := filepath.Rel(w.dir, parts[0])
+	require.NoError(t, err)
+	_, err = w.move("back", "file", map[string]any{"from": map[string]any{"tool": "file", "path": part}, "to": map[string]any{"tool": "file", "path": "back.csv", "columns": []any{"id", "name", "note"}}, "batch": 10})
+	require.NoError(t, err)
+	for i, row := range w.fileRows("back.csv") {
+		require.Equal(t, parsed(t, content)[i][1:], row[1:])
+	}
+	_, err = w.move("bad", "file", fields("bad", map[string]any{"name": "varchar(1)"}))
 	require.ErrorContains(t, err, `row 1 (line 2) of orders.csv: write bad as parquet: row 0, column "name": `)
 	require.Empty(t, manifests("bad"))
 }

@@ -67,7 +67,7 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "transfer",
 		Summary: "Moves rows of any number to a table or file, a batch at a time.",
 		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
-tool. Its rows are those of a statement, the lines of CSV and JSON Lines, the elements of
+tool. Its rows are those of a statement or of Parquet, the lines of CSV and JSON Lines, the elements of
 the list that JSON is, or has where rows says, such as rows: data.items, or of XML, with
 rows: orders.order. to names the table: tool postgres or sqlite, with the fields of table
 mode, and fields, exclude and args of a sink, which are evaluated for each row. Memory is

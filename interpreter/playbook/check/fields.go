@@ -168,8 +168,8 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	as := inner.Field("format")
 	switch {
 	case as == nil:
-	case as.Value == "text", as.Value == "parquet":
-		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl, json or xml, which are read row by row, not %q", field.Name, as.Value)
+	case as.Value == "text":
+		c.Errorf(as.Pos, codeFieldType, "format of %s must be csv, jsonl, json, xml or parquet, which are read row by row, not %q", field.Name, as.Value)
 	case as.Value == "xml" && inner.Field(playbook.FieldRows) == nil:
 		c.Errorf(as.Pos, codeMissingField, "%s is XML, so it needs rows, which names its first element and the elements that are rows, such as orders.order", field.Name)
 	}
