@@ -64,7 +64,19 @@ func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
 		Name:    "file",
 		Summary: "Reads a file; as a sink, writes rows as JSON Lines, CSV or Parquet.",
-		Doc: `Paths are relative to the worker's directory and cannot leave it; .. is refused. A
+		Doc:     docOfTool,
+		Fields:  append(ownFields(), format.ReadingFields("by the file's name", "The format; a sink writes jsonl, csv or parquet.", format.Formulas)...),
+		Writes:  true,
+		Example: `step: report
+tool: file
+path: "reports/input.jsonl"
+format: jsonl
+`,
+	}
+}
+
+// docOfTool is what the reference says of the tool.
+const docOfTool = `Paths are relative to the worker's directory and cannot leave it; .. is refused. A
 value in path is a single name, as in a url: in out/{{ name }}.csv, a slash in the
 name becomes %2F and a percent sign %25. A value that is empty, nil, . or .. is a final
 error. A path that is one template is used as it is. The worker's own files, .reprise
@@ -124,16 +136,7 @@ json (as text), timestamptz, timestamp, date and bytea, each also not null. It m
 columns to the files that are there, but not change their types. A value that its column
 does not hold exactly is a final error that names row and column: nothing is rounded or
 cut, a time with a zone is not a timestamp, and one without is not a timestamptz. Texts
-that are plain numbers, as CSV has them, are read as numbers.`,
-		Fields: append(ownFields(), format.ReadingFields("by the file's name", "The format; a sink writes jsonl, csv or parquet.", format.Formulas)...),
-		Writes: true,
-		Example: `step: report
-tool: file
-path: "reports/input.jsonl"
-format: jsonl
-`,
-	}
-}
+that are plain numbers, as CSV has them, are read as numbers.`
 
 // ownFields returns the fields that say which file it is, and how a sink writes it.
 func ownFields() []playbook.Field {

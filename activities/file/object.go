@@ -201,10 +201,10 @@ func (w *objectWrite) checkFormat(last manifest) error {
 // makeContent returns the bytes of the rows, to be appended to the files of a manifest.
 func (w *objectWrite) makeContent(last manifest) (err error) {
 	columns := w.columns
-	switch {
-	case w.format == format.Parquet:
+	switch w.format {
+	case format.Parquet:
 		return w.makeParquet(last)
-	case w.format == format.CSV:
+	case format.CSV:
 		columns = w.columnsFor(last, func() []string { return columnsOf(w.rows) })
 	}
 	if w.content != nil && slices.Equal(columns, w.columns) {

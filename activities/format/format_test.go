@@ -181,7 +181,7 @@ func TestLines(t *testing.T) {
 		"null":                {map[string]any{"csv": map[string]any{"null": map[string]any{}}}, "", "csv.null is a map; it must be text, or a list of texts"},
 		"encoding":            {map[string]any{"csv": map[string]any{"encoding": "klingon"}}, "", `csv.encoding is "klingon"; it must be the name of a charset`},
 		"csv of JSON":         {map[string]any{"format": "json", "csv": map[string]any{}}, "", "csv does not apply to format json"},
-		"no such format":      {map[string]any{"format": "yaml"}, "", `format is "yaml"; it must be json, jsonl, csv, xml or text`},
+		"no such format":      {map[string]any{"format": "yaml"}, "", `format is "yaml"; it must be json, jsonl, csv, xml, parquet or text`},
 		"no such packing":     {map[string]any{"compression": "rar"}, "", `compression is "rar"; it must be gzip, zstd, zip or none`},
 		"a member of gzip":    {map[string]any{"compression": "gzip", "member": "a.csv"}, "", "member applies only to archives, and compression is gzip"},
 		"a member's pattern":  {map[string]any{"member": "[a.csv"}, "", `member is "[a.csv"; it must be a name or a pattern`},

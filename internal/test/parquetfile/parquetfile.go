@@ -130,7 +130,7 @@ func (c Column) readChunk(content []byte, chunk fields) (values []any) {
 		}
 		switch number(page[1]) {
 		case pageOfDictionary:
-			dictionary, _ = c.plainValues(data, number(page[7].(fields)[1]))
+			dictionary = c.plainValues(data, number(page[7].(fields)[1]))
 		case pageOfData:
 			values = append(values, c.dataPage(data, page[5].(fields), dictionary)...)
 		default:
@@ -156,7 +156,7 @@ func (c Column) dataPage(data []byte, header fields, dictionary []any) []any {
 	var found []any
 	switch number(header[2]) {
 	case plain:
-		found, _ = c.plainValues(data, there)
+		found = c.plainValues(data, there)
 	case rleDictionary:
 		for _, index := range hybrid(data[1:], int(data[0]), there) {
 			found = append(found, dictionary[index])
@@ -174,7 +174,7 @@ func (c Column) dataPage(data []byte, header fields, dictionary []any) []any {
 }
 
 // plainValues reads values one behind the other.
-func (c Column) plainValues(data []byte, count int) (values []any, rest []byte) {
+func (c Column) plainValues(data []byte, count int) (values []any) {
 	take := func(bytes int) []byte {
 		taken := data[:bytes]
 		data = data[bytes:]
@@ -200,7 +200,7 @@ func (c Column) plainValues(data []byte, count int) (values []any, rest []byte) 
 			values = append(values, decimal(whole, c.scale))
 		}
 	}
-	return values, data
+	return values
 }
 
 var bigOne = big.NewInt(1)
