@@ -128,7 +128,7 @@ type LoopRecord struct {
 // Await records a wait of the step's call or of a sink and, with nil, its end. last is the failure of the previous
 // attempt, which becomes the error if the wait is for a retry.
 func (r *StepRecord) Await(wait *Wait, until time.Time, last *ErrorObject) {
-	r.CallStatus.RecordWait(wait, until)
+	r.RecordWait(wait, until)
 	r.SetWaitStart(last)
 	if r.Error = nil; r.Status == RetryPending {
 		r.Error = last

@@ -30,7 +30,7 @@ func LargestValue(res tool.Resources) int64 {
 
 // CheckWrittenBefore refuses an operation that was written before with other rows.
 func (w *TableWrite) CheckWrittenBefore(before tool.WrittenBefore) error {
-	return w.LedgerRecord.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
+	return w.Check(before, fmt.Sprintf("table %q", w.Shown), len(w.Rows))
 }
 
 // RecountRows corrects how many rows the ledger has of a write.

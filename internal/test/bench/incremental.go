@@ -252,7 +252,7 @@ func (l *loads) runLoad(ctx context.Context, c load) (f loadFigures, err error) 
 	if err != nil {
 		return f, err
 	}
-	if f.figures, err = l.bench.runCase(ctx, job); err != nil {
+	if f.figures, err = l.runCase(ctx, job); err != nil {
 		return f, err
 	}
 	if f.payload, err = l.largestPayload(ctx, fmt.Sprintf("run-bench-%d-%d", os.Getpid(), l.bench.count)); err != nil {
