@@ -65,7 +65,7 @@ func TestOneCrossing(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string][]string{
-		"gate/send.go: Signal": {"SignalExternalWorkflow"}, "gate/send.go: signalChild": {"SignalChildWorkflow"},
+		"gate/send.go: SignalWorkflow": {"SignalExternalWorkflow"}, "gate/send.go: signalChild": {"SignalChildWorkflow"},
 		"gate/send.go: Start":         {"ExecuteActivity", "ExecuteChildWorkflow", "ExecuteLocalActivity"},
 		"gate/send.go: ContinueAsNew": {"NewContinueAsNewError"}, "gate/send.go: RecordMarker": {"SideEffect"},
 	}, found, "use Send and ContinueAsNew of package gate instead: Temporal does not refuse what is too large, it leaves the run hanging")
