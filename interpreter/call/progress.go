@@ -81,8 +81,10 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	var failure *interpreter.ErrorObject
 	if s.Watermark, failure = s.Watermark.Read(section, contribution.Data, s.StartedAt); failure != nil {
 		failure.Message = fmt.Sprintf("%s: page %d, %s", config.CallPlace(), s.Successes, failure.Message)
+		return failure
 	}
-	return failure
+	s.Watermark = s.Watermark.CountOlder(section, contribution.Data, config.Book.UnsequencedKey(config.Step))
+	return nil
 }
 
 // noteSigns notes what a page says about the whole: how many rows there are, and, once a call, that a part of it failed.

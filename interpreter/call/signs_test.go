@@ -10,6 +10,7 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/call/watermark"
 )
 
 // endedBy plays a call of a step with the given lines, whose pages answer with the data, and returns its result.
@@ -100,4 +101,24 @@ func TestTotalsThatShrink(t *testing.T) {
 	require.Equal(t, interpreter.StatusSuccess, shrunk.Status)
 	require.Empty(t, endedBy(t, paged, page(6, 1, 2), page(5, 3, 4), page(5, 5, 6), page(5)).Warnings)
 	require.Empty(t, endedBy(t, paged, page(4, 1, 2), page(4, 3, 4), page(4)).Warnings)
+}
+
+// TestOlderRowsOfAKey: a sink that keeps the last row of a key has a warning where that is not the newest.
+func TestOlderRowsOfAKey(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	const step = "    params: {since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: at, initial_value: \"2024-01-01\"}\n    sink: {tool: sqlite, path: a.db, table: t, mode: upsert, key: id"
+	older := []any{row{"id": 1, "at": "2024-01-06"}, row{"id": 2, "at": "2024-01-04"}, row{"id": 1, "at": "2024-01-05"}}
+	newer := []any{older[2], older[1], older[0]}
+	for _, test := range []struct {
+		sink string
+		rows []any
+		n    int
+	}{{"}\n", older, 1}, {"}\n", newer, 0}, {", sequence_by: at}\n", older, 0}, {"}\n", []any{row{"at": "2024-01-06"}, row{"at": "2024-01-05"}}, 0}} {
+		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + step + test.sink}
+		config := c.call(t).Config()
+		own := (&watermark.Watermark{}).CountOlder(config.Step.Incremental, test.rows, config.Book.UnsequencedKey(config.Step))
+		require.Equal(t, test.n, own.Older, "%v", test)
+		require.Len(t, own.Warnings(config.Step.Incremental, "step fetch", false), test.n)
+	}
 }

@@ -101,6 +101,27 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 	})
 }
 
+// UnsequencedKey returns the key of the first sink of a step in which the row that is written last replaces others with its key,
+// whatever their cursors; nil if there is none.
+func (pb *Playbook) UnsequencedKey(step *Step) []string {
+	for _, sink := range step.SuccessSinks() {
+		if sink.Action == nil {
+			continue
+		}
+		action := pb.ResolveAction(sink.Action)
+		mode, _ := action.WriteMode()
+		key := action.Field("key")
+		if !action.writesTable() || mode != "upsert" || key == nil || action.Field("sequence_by") != nil {
+			continue
+		}
+		if key.Items == nil {
+			return []string{key.Raw}
+		}
+		return lists.Map(key.Items, func(one *Node) string { return one.Raw })
+	}
+	return nil
+}
+
 // keepsRows reports whether a sink with this mode leaves existing rows of its table unchanged.
 func keepsRows(mode string) bool { return !IsRepeatable(mode) }
 

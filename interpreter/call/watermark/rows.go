@@ -74,6 +74,50 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 	return nil
 }
 
+// CountOlder counts rows of a page whose key an earlier row of it has with a larger cursor. A sink that keeps the last row of a
+// key would replace the newer row with the older one.
+func (w *Watermark) CountOlder(section *playbook.Incremental, data any, key []string) *Watermark {
+	rows := incremental.ContributedRows(data)
+	if w == nil || section.Token != nil || len(key) == 0 || len(rows) < 2 {
+		return w
+	}
+	last, older := make(map[string]int, len(rows)), 0
+	for at, row := range rows {
+		values := make([]any, len(key))
+		for i, column := range key {
+			values[i], _ = incremental.RowValue(row, column)
+		}
+		name := expression.Text(values)
+		before, repeated := last[name]
+		last[name] = at
+		if repeated && !slices.Contains(values, nil) && isOlder(section, row, rows[before]) {
+			older++
+		}
+	}
+	if older == 0 {
+		return w
+	}
+	own := *w
+	own.Older += older
+	return &own
+}
+
+// isOlder reports whether the cursor of a row is less than that of another one.
+func isOlder(section *playbook.Incremental, row, than any) bool {
+	var positions []byte
+	read := func(row any) (cursor incremental.Cursor, ok bool) {
+		value, _ := incremental.RowValue(row, section.CursorPath)
+		if value == nil {
+			return cursor, false
+		}
+		cursor, err := section.CursorForm().ParseInto(&positions, value)
+		return cursor, err == nil
+	}
+	one, isRead := read(row)
+	other, isOtherRead := read(than)
+	return isRead && isOtherRead && bytes.Compare(one.Position, other.Position) < 0
+}
+
 // missingCursor returns the failure of a row without a cursor.
 func missingCursor(section *playbook.Incremental, at int) *interpreter.ErrorObject {
 	remedy := "use `on_missing: include` or `exclude` if rows may lack it"

@@ -47,6 +47,7 @@ type Watermark struct {
 	Future  int `json:"future,omitempty"`
 	Beyond  int `json:"beyond,omitempty"`
 	Early   int `json:"early,omitempty"`
+	Older   int `json:"older,omitempty"` // rows after a newer one with their key in the same page
 	Missing int `json:"missing,omitempty"`
 }
 
@@ -165,6 +166,14 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 	}
 	if w.Missing > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: left out %s without %s (on_missing: exclude)", where, rowsText(w.Missing), section.CursorPath))
+	}
+	if w.Older > 0 {
+		verb := "comes"
+		if w.Older > 1 {
+			verb = "come"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s: %s %s after a newer row with the same key, and the sink keeps the last one: set `sequence_by: %s` in it",
+			where, rowsText(w.Older), verb, section.CursorPath))
 	}
 	if w.Early > 0 && again {
 		warnings = append(warnings, fmt.Sprintf(
