@@ -101,23 +101,18 @@ func (pb *Playbook) WritesAgain(step *Step) bool {
 	})
 }
 
-// UnsequencedKey returns the key of the first sink of a step in which the row that is written last replaces others with its key,
-// whatever their cursors; nil if there is none.
+// UnsequencedKey returns the constant key of the first sink of a step that upserts rows without sequence_by, so that the
+// row written last replaces others with its key, whatever their cursors; nil if there is none.
 func (pb *Playbook) UnsequencedKey(step *Step) []string {
+	upserts := func(mode string) bool { return strings.EqualFold(mode, "upsert") }
 	for _, sink := range step.SuccessSinks() {
-		if sink.Action == nil {
+		if pb.firstTableSink([]*Sink{sink}, upserts) == nil {
 			continue
 		}
 		action := pb.ResolveAction(sink.Action)
-		mode, _ := action.WriteMode()
-		key := action.Field("key")
-		if !action.writesTable() || mode != "upsert" || key == nil || action.Field("sequence_by") != nil {
-			continue
+		if key := action.Field("key"); key != nil && key.IsConstant() && action.Field("sequence_by") == nil {
+			return LiteralTexts(key.Value)
 		}
-		if key.Items == nil {
-			return []string{key.Raw}
-		}
-		return lists.Map(key.Items, func(one *Node) string { return one.Raw })
 	}
 	return nil
 }
