@@ -13,9 +13,9 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// With nested: tables, each list in a row is written to a table of its own without a description in children: its name is that of the
-// table with the field behind it, and its rows are found by the key of their parent and their place in the list. Which fields have lists follows
-// from the rows, and from the tables that earlier writes have made: where no row of a write has a list, those are still known.
+// With nested: tables, each list in a row is written to a table of its own, without a description in children. The table
+// is called TABLE_FIELD, and its rows have the key of their parent and their place in the list. Which fields have lists
+// follows from the rows, and from the tables of earlier writes: these are still known if no row of a write has a list.
 
 // The words of nested.
 const (
@@ -23,15 +23,15 @@ const (
 	nestedTables = "tables"
 )
 
-// valueColumn is the column for elements that are no maps.
+// valueColumn is the column for elements that are not maps.
 const valueColumn = "value"
 
 // lineSuffix ends the name of the column with the place in the list, which begins with the name of its table.
 const lineSuffix = "_line"
 
-// nestedLists is how lists of rows are found that have tables without a description.
+// nestedLists says whether the lists in the rows of a table become tables without a description.
 type nestedLists struct {
-	// nests says that all lists become tables, and made that this table was found by itself.
+	// nests says that they do, made that the table itself was found in a list and not described in children.
 	nests, made bool
 }
 
