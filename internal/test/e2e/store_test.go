@@ -567,7 +567,8 @@ output: "{{ len(large) }}"
 	_, err = reader.Playbook(t.Context(), found)
 	require.ErrorAs(t, err, new(*payload.StoreError))
 	sender := &steer.Dispatcher{Client: w.env.Client(), Namespace: w.env.Namespace, Runs: reader}
-	results := sender.SendCommand(t.Context(), steer.Command{Name: steer.Pause, CommandInput: protocol.CommandInput{By: "ops"}}, []runs.Found{found}, func(steer.Result) {})
+	// A command that timed out may still take effect when the store is back: this one then has nothing to change.
+	results := sender.SendCommand(t.Context(), steer.Command{Name: steer.RetryNow, CommandInput: protocol.CommandInput{By: "ops"}}, []runs.Found{found}, func(steer.Result) {})
 	require.Contains(t, results[0].Message, "but the payload store fails")
 
 	require.NoError(t, reader.DepositAnswer(t.Context(), run.GetID(), interpreter.Answer{
