@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"reprise/internal/base/answers"
@@ -35,7 +36,10 @@ var (
 	//go:embed approval.css
 	approvalStyle string
 
-	approvalPage = template.Must(template.New("approval").Funcs(template.FuncMap{"readable": ReadableText}).Parse(approvalSource))
+	// approvalPage is parsed when the first page is shown.
+	approvalPage = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("approval").Funcs(template.FuncMap{"readable": ReadableText}).Parse(approvalSource))
+	})
 	// pageHeader restricts pages to showing text and posting their forms.
 	pageHeader = http.Header{
 		"Content-Type": {"text/html; charset=utf-8"},
@@ -82,7 +86,7 @@ type pageField struct {
 // pageAnswer renders the page as a response.
 func (p page) pageAnswer(status int) (answer, error) {
 	var text bytes.Buffer
-	if err := approvalPage.Execute(&text, p); err != nil {
+	if err := approvalPage().Execute(&text, p); err != nil {
 		return answer{}, fmt.Errorf("write the page: %w", err)
 	}
 	return answer{status: status, header: pageHeader.Clone(), body: text.Bytes()}, nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"reprise/internal/base/terminal"
@@ -28,8 +29,10 @@ var (
 // style is the style sheet, including the colours of statuses.
 var style = statusColours() + styleText
 
-// templates are the pages by name, each with the frame around it.
-var templates = parsePages("runs", "run", "step", "events", "timeline", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
+// templates are the pages by name, each with the frame around it. They are parsed when the first page is shown: most commands show none.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	return parsePages("runs", "run", "step", "events", "timeline", "log", "confirm", "confirm_answer", "inbox", "failed", "schedules", "playbooks", "playbook", "problem", "signin")
+})
 
 func parsePages(names ...string) map[string]*template.Template {
 	all := map[string]*template.Template{}

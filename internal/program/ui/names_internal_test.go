@@ -15,7 +15,7 @@ func TestLongNames(t *testing.T) {
 	t.Parallel()
 	render := func(page string, content any) string {
 		var b strings.Builder
-		require.NoError(t, templates[page].ExecuteTemplate(&b, "content", frame{Content: content}))
+		require.NoError(t, templates()[page].ExecuteTemplate(&b, "content", frame{Content: content}))
 		return b.String()
 	}
 	longest := strings.Repeat("n", 61) + "end"
@@ -32,6 +32,6 @@ func TestBuildOfARun(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	build := &runs.Build{Deployment: "clinic", ID: "v0.2.0-711dd460dead", Pinned: true}
-	require.NoError(t, templates["run"].ExecuteTemplate(&b, "content", frame{Content: &runView{Run: runs.Found{Build: build}, Status: &runs.Status{}}}))
+	require.NoError(t, templates()["run"].ExecuteTemplate(&b, "content", frame{Content: &runView{Run: runs.Found{Build: build}, Status: &runs.Status{}}}))
 	require.Contains(t, b.String(), "Build <bdi>v0.2.0-711dd460dead</bdi> of <bdi>clinic</bdi>, pinned · Started")
 }

@@ -79,7 +79,7 @@ func TestPendingCounts(t *testing.T) {
 	o := &overview{Zone: "UTC", today: shownCounts{isPending: true}}
 	o.setTiles(nil)
 	var page strings.Builder
-	require.NoError(t, templates["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
+	require.NoError(t, templates()["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
 	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "failed and completed runs")
 	require.Equal(t, 1, strings.Count(page.String(), "0 since yesterday"), "partial successes, which are known")
 }

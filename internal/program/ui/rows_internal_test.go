@@ -24,7 +24,7 @@ func TestRowsOfARun(t *testing.T) {
 	}}})
 	require.Equal(t, "1,236 read, 1,234 written, 2 rejected", view.Text)
 	var page strings.Builder
-	require.NoError(t, templates["run"].ExecuteTemplate(&page, "rows", view))
+	require.NoError(t, templates()["run"].ExecuteTemplate(&page, "rows", view))
 	for _, want := range []string{"&lt;b&gt;orders", `<td data-label="Written" class="n">1,234</td>`, "watermark from 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, "} {
 		require.Contains(t, page.String(), want)
 	}
@@ -57,7 +57,7 @@ func TestBarsOfRuns(t *testing.T) {
 		require.GreaterOrEqual(t, bar.RowsY, barHigh)
 	}
 	var page strings.Builder
-	require.NoError(t, templates["playbook"].ExecuteTemplate(&page, "bars", bars))
+	require.NoError(t, templates()["playbook"].ExecuteTemplate(&page, "bars", bars))
 	require.Equal(t, shownBars, strings.Count(page.String(), "<a href="))
 	require.NotContains(t, page.String(), "style=")
 }

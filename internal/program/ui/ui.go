@@ -274,7 +274,7 @@ func (s *Server) showError(w http.ResponseWriter, v *visit, err error) {
 func (s *Server) writePage(w http.ResponseWriter, v *visit, status int, name string, content any) {
 	v.frame.Content = content
 	var page bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&page, "frame.html", v.frame); err != nil {
+	if err := templates()[name].ExecuteTemplate(&page, "frame.html", v.frame); err != nil {
 		s.Logger.Error("a page could not be written", "error", err)
 		http.Error(w, "The page could not be written.", http.StatusInternalServerError)
 		return
