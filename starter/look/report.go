@@ -152,6 +152,9 @@ func (o outcome) knownResult() protocol.Result {
 // responds.
 func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) render.EndedRun {
 	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result}
+	if !s.Ends {
+		outcome.Whole = fmt.Sprintf("%s follow %s --output json%s", terminal.ProgramName(), terminal.ShellWord(run.GetID()), s.Flags)
+	}
 	if result.Status == statusUnknown {
 		return outcome
 	}

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +19,16 @@ type Paper struct {
 // Unbounded is the width of pipes and files: nothing is cut or wrapped, and tables have all their columns.
 const Unbounded = 1 << 20
 
+// IsBounded reports whether the output is a terminal, which may show long texts in part; pipes and files get all of them.
+func (p Paper) IsBounded() bool { return p.Width < Unbounded }
+
 // WrapLines wraps a text between words at the paper's width.
 func (p Paper) WrapLines(said string) []string { return WrapText(said, p.Width) }
 
 // Shorten cuts a text for a terminal. For pipes and files, it only joins its lines.
 func (p Paper) Shorten(text string, most int) string {
-	if p.Width >= Unbounded {
-		most = Unbounded
+	if !p.IsBounded() {
+		most = math.MaxInt
 	}
 	return Shorten(text, most)
 }

@@ -176,8 +176,8 @@ func (e Excerpt) Text() string {
 }
 
 // firstAndLast returns the first and last lines of a text, limited in lines and bytes, with a line in between that
-// says how much was left out.
-func firstAndLast(text string, lines, size int) string {
+// says how much was left out, and hint, how to see that.
+func firstAndLast(text string, lines, size int, hint string) string {
 	all := strings.Split(text, "\n")
 	if len(all) <= lines && len(text) <= size {
 		return text
@@ -202,9 +202,9 @@ func firstAndLast(text string, lines, size int) string {
 	slices.Reverse(tail)
 	if len(head) == 0 { // of one long line
 		first, last := strings.ToValidUTF8(text[:size/2], ""), strings.ToValidUTF8(text[len(text)-size/2:], "")
-		return first + fmt.Sprintf("\n… %d bytes are not shown; --output json gives all that was kept …\n", len(text)-len(first)-len(last)) + last
+		return first + fmt.Sprintf("\n… %d bytes are not shown; %s …\n", len(text)-len(first)-len(last), hint) + last
 	}
 	left := len(all) - len(head) - len(tail)
-	between := fmt.Sprintf("… %s not shown; --output json gives all that was kept …", terminal.Count(left, "more line"))
+	between := fmt.Sprintf("… %s not shown; %s …", terminal.Count(left, "more line"), hint)
 	return strings.Join(slices.Concat(head, []string{between}, tail), "\n")
 }

@@ -32,9 +32,9 @@ func PrintReport(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 	writeRows(&b, result, paper)
 	outcome.writeFailedIterations(&b, paper)
 	if record := outcome.failedVisit(); record == nil || record.Loop == nil || len(record.Loop.Errors) == 0 {
-		outcome.writeError(&b, record)
+		outcome.writeError(&b, record, paper)
 	}
-	writeResult(&b, result.Result.Data)
+	outcome.writeResult(&b, paper)
 	for _, warning := range result.FurtherWarnings() {
 		for _, line := range paper.WrapLines("warning: " + terminal.EscapeInvisible(warning)) {
 			b.WriteString(paper.PaintWarning(line) + "\n")
@@ -47,9 +47,9 @@ func PrintReport(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 }
 
 // writeError prints the body of the error that ended the run; the verdict shows its message.
-func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord) {
+func (o EndedRun) writeError(b *strings.Builder, record *protocol.StepRecord, paper terminal.Paper) {
 	var body strings.Builder
-	if o.writeBody(&body, o.Result.Error); body.Len() == 0 {
+	if o.writeBody(&body, o.Result.Error, paper); body.Len() == 0 {
 		return
 	}
 	of := "the run"
@@ -115,7 +115,7 @@ func durationText(record protocol.StepRecord) string {
 	return terminal.Duration(record.EndedAt.Sub(record.StartedAt))
 }
 
-// shownFailures bounds the failed iterations that are listed.
+// shownFailures bounds the failed iterations that are listed at a terminal.
 const shownFailures = 20
 
 func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper) {
@@ -127,28 +127,28 @@ func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper
 		slices.SortFunc(failures, func(x, y interpreter.LoopError) int { return cmp.Compare(x.Index, y.Index) })
 		fmt.Fprintf(b, "failed iterations of %s:\n", StepName(record))
 		for i, failure := range failures {
-			if i == shownFailures {
-				fmt.Fprintf(b, "  and %d more\n", len(failures)-shownFailures)
+			if i == shownFailures && paper.IsBounded() {
+				fmt.Fprintf(b, "  and %d more; %s\n", len(failures)-shownFailures, o.restHint())
 				break
 			}
-			line := fmt.Sprintf("[%d] %s: %s", failure.Index, FormatElement(failure.Element.Data), iterationFailure(failure))
+			line := fmt.Sprintf("[%d] %s: %s", failure.Index, shortElement(failure.Element.Data, paper), iterationFailure(failure, paper))
 			b.WriteString(terminal.HangingLine("  ", line, paper.Width))
 			if i == 0 {
-				o.writeBody(b, failure.Error)
+				o.writeBody(b, failure.Error, paper)
 			}
 		}
 	}
 }
 
-// Bounds of what is printed of an error's body.
+// Bounds of what a terminal shows of an error's body.
 const (
 	shownBodyLines = 20
 	shownBodyBytes = 2 << 10
 )
 
-// writeBody prints the beginning and end of an error's body: a traceback, the output of a program, or a response. For
-// a run of another playbook it prints nothing: the message suffices.
-func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject) {
+// writeBody prints an error's body, a traceback, the output of a program, or a response: all of it, and at a terminal its
+// beginning and end. For a run of another playbook it prints nothing: the message suffices.
+func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject, paper terminal.Paper) {
 	if failure == nil || failure.Kind == interpreter.KindPlaybook {
 		return
 	}
@@ -156,7 +156,10 @@ func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject
 	if body == "" {
 		return
 	}
-	text := firstAndLast(o.placeTraceback(body), shownBodyLines, shownBodyBytes)
+	text := o.placeTraceback(body)
+	if paper.IsBounded() {
+		text = firstAndLast(text, shownBodyLines, shownBodyBytes, o.restHint())
+	}
 	b.WriteString("    " + strings.ReplaceAll(terminal.EscapeInvisible(text), "\n", "\n    ") + "\n")
 }
 
@@ -181,44 +184,63 @@ func bodyText(body any) string {
 	return strings.TrimSpace(encoded.String())
 }
 
-// FormatElement formats an element of a loop on one line.
-func FormatElement(value any) string { return terminal.Shorten(expression.Text(value), 60) }
+// shownElement bounds an element of a loop, in characters.
+const shownElement = 60
+
+// FormatElement formats an element of a loop on one line, shortened.
+func FormatElement(value any) string { return terminal.Shorten(expression.Text(value), shownElement) }
+
+// shortElement is FormatElement at a terminal, and the whole element on one line for pipes and files.
+func shortElement(value any, paper terminal.Paper) string {
+	return paper.Shorten(expression.Text(value), shownElement)
+}
 
 // iterationFailure returns the message of a failed iteration, preceded by the HTTP status unless the message has it.
-func iterationFailure(failure interpreter.LoopError) string {
+func iterationFailure(failure interpreter.LoopError, paper terminal.Paper) string {
 	if failure.Error == nil {
 		return "failed"
 	}
-	message := terminal.Shorten(failure.Error.Message, 200)
+	message := paper.Shorten(failure.Error.Message, 200)
 	if status := fmt.Sprintf("HTTP %d", failure.Error.Status); failure.Error.Status != 0 && !strings.Contains(message, status) {
 		message = status + ": " + message
 	}
 	return fmt.Sprintf("%s (%s)", message, terminal.Count(failure.Attempts, "attempt"))
 }
 
-// shownResult bounds what is printed of a result, in bytes.
+// shownResult bounds what a terminal shows of a result, in bytes: a larger one would move the table of the steps off the
+// screen.
 const shownResult = 4 << 10
 
-func writeResult(b *strings.Builder, result any) {
+// writeResult prints the result of the run: all of it, and at a terminal its beginning.
+func (o EndedRun) writeResult(b *strings.Builder, paper terminal.Paper) {
+	result := o.Result.Result.Data
 	if result == nil {
 		return
 	}
-	if text, ok := result.(string); ok {
-		fmt.Fprintf(b, "result: %s\n", cutResult(text))
+	text, isText := result.(string)
+	if !isText {
+		var encoded strings.Builder
+		if err := terminal.PrintJSON(&encoded, result); err != nil {
+			fmt.Fprintf(b, "result: %v\n", err)
+			return
+		}
+		text = strings.TrimSpace(encoded.String())
+	}
+	if !paper.IsBounded() || len(text) <= shownResult {
+		fmt.Fprintf(b, "result: %s\n", text)
 		return
 	}
-	var encoded strings.Builder
-	if err := terminal.PrintJSON(&encoded, result); err != nil {
-		fmt.Fprintf(b, "result: %v\n", err)
-		return
+	shown := strings.ToValidUTF8(text[:shownResult], "")
+	fmt.Fprintf(b, "result: %s\n", shown)
+	for _, line := range paper.WrapLines(fmt.Sprintf("… %d of %d bytes are not shown; %s", len(text)-len(shown), len(text), o.restHint())) {
+		b.WriteString(line + "\n")
 	}
-	fmt.Fprintf(b, "result: %s\n", cutResult(strings.TrimSpace(encoded.String())))
 }
 
-func cutResult(text string) string {
-	if len(text) <= shownResult {
-		return text
+// restHint says how to see what a terminal does not show.
+func (o EndedRun) restHint() string {
+	if o.Whole == "" {
+		return "--output json or a pipe shows all of it"
 	}
-	return strings.ToValidUTF8(text[:shownResult], "") +
-		fmt.Sprintf("\n… (cut at %d of %d bytes; --output json gives all of it)", shownResult, len(text))
+	return "to print all of it: " + o.Whole
 }

@@ -231,7 +231,7 @@ workflow:
 	render.PrintReport(&printed, ended, terminal.Paper{Width: 80})
 	require.Contains(t, printed.String(), "    line 1\n")
 	require.Contains(t, printed.String(), "    line 300\n")
-	require.Contains(t, printed.String(), "… 280 more lines not shown; --output json gives all that was kept …")
+	require.Contains(t, printed.String(), "… 280 more lines not shown; --output json or a pipe shows all of it …")
 }
 
 // TestTablesFit: no line of a table is wider than the terminal.
@@ -270,6 +270,50 @@ func TestReportFitsATerminal(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(broken.String()), " "), strings.Join(strings.Fields(below), " "))
 	require.Equal(t, 3, strings.Count(whole.String(), long))
 	samples.Golden(t, "report/at_a_terminal", broken.String())
+}
+
+// TestReportOfAPipeIsWhole: a terminal shows the ends of long texts and says how to see the rest; a pipe gets all of them.
+func TestReportOfAPipeIsWhole(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 3000)
+	var body strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&body, "line %d of the body\n", i+1)
+	}
+	failed := looped(23)
+	failed.Status = interpreter.Failed
+	for i := range failed.Loop.Errors {
+		failed.Loop.Errors[i].Element = expression.Of(fmt.Sprintf("element %d %s", failed.Loop.Errors[i].Index, strings.Repeat("x", 70)))
+		failed.Loop.Errors[i].Error.Message = fmt.Sprintf("row %d: %s!", failed.Loop.Errors[i].Index, strings.Repeat("y", 600))
+	}
+	last := failed.Loop.Errors[len(failed.Loop.Errors)-1] // the first of the collection
+	last.Error.Body = expression.Of(body.String())
+	result := protocol.Result{
+		Status: interpreter.Failed, Result: expression.Of(map[string]any{"text": long, "end": []any{"the", "end"}}), Steps: []protocol.StepRecord{failed},
+		Error: &interpreter.ErrorObject{Kind: interpreter.KindLoop, Message: "step fetch: 23 iterations failed"},
+	}
+	const follow = "starter follow run-1 --output json"
+	print := func(width int, whole string) string {
+		var b strings.Builder
+		render.PrintReport(&b, render.EndedRun{WorkflowID: "run-1", Result: result, Whole: whole}, terminal.Paper{Width: width})
+		return b.String()
+	}
+	piped := print(terminal.Unbounded, follow)
+	require.NotContains(t, piped, "…")
+	require.NotContains(t, piped, follow)
+	require.Contains(t, piped, long)
+	require.Contains(t, piped, "line 150 of the body")
+	require.Equal(t, 24, strings.Count(piped, "yyy!"), "each failed iteration, and the verdict")
+	require.Equal(t, 24, strings.Count(piped, strings.Repeat("x", 70)))
+	for whole, hint := range map[string]string{follow: "to print all of it: " + follow, "": "--output json or a pipe shows all of it"} {
+		shown := print(80, whole)
+		require.LessOrEqual(t, len(strings.Split(shown, "\n")), 180)
+		require.NotContains(t, shown, "line 150 of the body")
+		words := strings.Join(strings.Fields(shown), " ")
+		for _, want := range []string{"and 3 more; " + hint, "280 more lines not shown; " + hint, "bytes are not shown; " + hint} {
+			require.Contains(t, words, want)
+		}
+	}
 }
 
 // TestReportEndsWithWarnings: in colour on a terminal, and nowhere else.

@@ -205,7 +205,7 @@ const shownOfLine = 300
 
 // shortenLine returns a line; on a terminal, the middle of a long line is left out.
 func shortenLine(line string, paper terminal.Paper) string {
-	if paper.Width >= terminal.Unbounded {
+	if !paper.IsBounded() {
 		return line
 	}
 	return terminal.ShortenMiddle(terminal.OneLine(line), shownOfLine)

@@ -21,6 +21,8 @@ type EndedRun struct {
 	Result     protocol.Result
 	Took       time.Duration      // 0 where that is not known
 	Book       *playbook.Playbook // nil where that is not known
+	// Whole is the command that prints what a terminal shows only in part; "" if the run's server ends with its command.
+	Whole string
 }
 
 // verdictText describes a run in a sentence: how it ended, after how long, and for a failed run where and why.
@@ -38,21 +40,21 @@ func (o EndedRun) verdictText(paper terminal.Paper) string {
 	}
 	record := o.failedVisit()
 	if record == nil {
-		return text + ": " + terminal.Shorten(o.Result.Error.Message, shownVerdict)
+		return text + ": " + paper.Shorten(o.Result.Error.Message, shownVerdict)
 	}
 	text += " in " + StepName(*record) + o.stepPlace(record.Step)
 	failure, first := o.Result.Error, firstFailed(record)
 	if first != nil && failure.Kind == interpreter.KindLoop {
-		text += fmt.Sprintf(", iteration %d with element %s", first.Index, FormatElement(first.Element.Data))
+		text += fmt.Sprintf(", iteration %d with element %s", first.Index, shortElement(first.Element.Data, paper))
 		if first.Error != nil {
 			failure = first.Error
 		}
 	}
 	message := strings.TrimPrefix(failure.Message, "step "+record.Step+": ")
-	return text + ": " + terminal.Shorten(message, shownVerdict)
+	return text + ": " + paper.Shorten(message, shownVerdict)
 }
 
-// shownVerdict bounds an error's message in a verdict, in characters.
+// shownVerdict bounds an error's message in a verdict at a terminal, in characters.
 const shownVerdict = 500
 
 // failedVisit returns the step visit with which the run failed; nil if there is none.
