@@ -87,10 +87,12 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	return nil
 }
 
-// noteSigns notes what a page says about the whole: how many rows there are, and, once a call, that a part of it failed.
+// noteSigns notes what a page says about the whole: how many rows there are, and, once a call, that a part of it failed. A child
+// run has a status for that: `errors` in its result may be those of a loop, which that run has accepted.
 func (s *State) noteSigns(config *Config) {
 	s.Total = max(s.Total, page.StatedTotal(s.Last.Data.Data))
-	if config.Step.Secret || page.UnreadFailure(s.Last.Data.Data, nil) == "" {
+	plays := config.Book.ResolveAction(config.Action).ToolTraits().Plays
+	if config.Step.Secret || plays || page.UnreadFailure(s.Last.Data.Data, nil) == "" {
 		return
 	}
 	paths, _ := config.conditionPaths()

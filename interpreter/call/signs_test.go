@@ -61,6 +61,11 @@ func TestAnswersThatSayTheyFailed(t *testing.T) {
 		require.Len(t, result.Warnings, 1, "%v", test.answer)
 		require.Contains(t, result.Warnings[0], "the response has "+test.member+", which no condition uses")
 	}
+	of := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: playbook\n    path: child.yaml\n"}
+	machine := of.call(t)
+	require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+	machine.ApplyOutcome(interpreter.Outcome{Data: row{"errors": []any{row{"index": 1}}}}, tables.Started)
+	require.Empty(t, machine.Next(tables.Started).Result.Warnings, "of a child run, whose status says whether it failed")
 	require.Equal(t, interpreter.StatusError, endedBy(t, reads, row{"items": rows, "errors": true}).Status)
 }
 

@@ -35,7 +35,7 @@ func PrintReport(w io.Writer, outcome EndedRun, paper terminal.Paper) {
 		outcome.writeError(&b, record, paper)
 	}
 	outcome.writeResult(&b, paper)
-	for _, warning := range result.FurtherWarnings() {
+	for _, warning := range GroupWarnings(result.FurtherWarnings()) {
 		for _, line := range paper.WrapLines("warning: " + terminal.EscapeInvisible(warning)) {
 			b.WriteString(paper.PaintWarning(line) + "\n")
 		}

@@ -80,7 +80,7 @@ func PrintStatus(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	for _, note := range status.Notes {
 		terminal.WriteWrapped(&b, "note: "+terminal.EscapeInvisible(note), paper.Width)
 	}
-	writeWarnings(&b, "warning: ", status.FurtherWarnings, paper)
+	writeWarnings(&b, "warning: ", GroupWarnings(status.FurtherWarnings), paper)
 	writeWarnings(&b, "validation: ", status.ValidationWarnings, paper)
 	writeCause(&b, status, paper)
 	for _, help := range HelpCommands(status) {

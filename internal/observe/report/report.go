@@ -94,6 +94,9 @@ type view struct {
 	Marks                                []string // of steps that keep a state
 }
 
+// WarningLines are the warnings of the run; those of iterations that differ in nothing else are one line.
+func (v view) WarningLines() []string { return render.GroupWarnings(v.Status.Warnings) }
+
 // rowTable is a titled table of row counts.
 type rowTable struct {
 	Title, By string

@@ -223,7 +223,7 @@ func (v *runView) describeRun(now time.Time, book *playbook.Playbook) {
 			v.Awaited = append(v.Awaited, awaitedText(cmp.Or(below.Run, status.WorkflowID), below.Step, below.Index, &below.AwaitedDetails, now))
 		}
 	}
-	v.Warnings = status.FurtherWarnings
+	v.Warnings = render.GroupWarnings(status.FurtherWarnings)
 	v.StepsLeft = len(status.Steps) - len(v.Steps)
 	v.Commands = render.HelpCommands(status)
 	if v.NoWorker && len(v.Commands) > 0 {
