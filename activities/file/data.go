@@ -62,12 +62,13 @@ type dataFile struct {
 	hash   hash.Hash
 	bytes  int64
 	table  *format.ParquetWriter // nil for other formats
+	text   io.WriteCloser        // compresses the text of other formats
 	file   manifestFile
 }
 
 // createFile begins an object.
 func (w *objectWrite) createFile(ctx context.Context, name string) (*dataFile, error) {
-	f := &dataFile{of: w, hash: sha256.New(), file: manifestFile{Path: name + "." + w.format, Run: w.run}}
+	f := &dataFile{of: w, hash: sha256.New(), file: manifestFile{Path: name + "." + w.Extension(), Run: w.run}}
 	ctx, f.cancel = context.WithCancel(ctx)
 	const partBytes = 8 << 20 // of an upload; each is in memory
 	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: partBytes, MaxConcurrency: 2, BeforeWrite: func(as func(any) bool) error {
@@ -83,11 +84,14 @@ func (w *objectWrite) createFile(ctx context.Context, name string) (*dataFile, e
 		f.cancel()
 		return nil, w.storeError("write", err)
 	}
-	if w.format == format.Parquet {
-		if f.table, err = format.NewParquetWriter(f, w.table); err != nil {
-			f.abortFile()
-			return nil, w.formatError(err)
-		}
+	if w.Format == format.Parquet {
+		f.table, err = format.NewParquetWriter(f, w.table, w.Compression)
+	} else {
+		f.text, err = format.PackWriter(f, w.Compression)
+	}
+	if err != nil {
+		f.abortFile()
+		return nil, w.formatError(err)
 	}
 	return f, nil
 }
@@ -110,8 +114,8 @@ func (f *dataFile) sizeSoFar() int64 { return f.bytes }
 func (f *dataFile) addRecord(record stagedRecord) error {
 	withHeader := f.file.Rows == 0
 	f.file.Rows += record.Rows
-	if f.of.format == format.JSONL {
-		_, err := f.Write(record.content)
+	if f.of.Format == format.JSONL {
+		_, err := f.text.Write(record.content)
 		return err
 	}
 	rows, err := decodeLines(record.content)
@@ -123,7 +127,7 @@ func (f *dataFile) addRecord(record stagedRecord) error {
 	}
 	text, err := formatRows(rows, f.of.columns, withHeader, f.of.cellOf())
 	if err == nil {
-		_, err = f.Write(text)
+		_, err = f.text.Write(text)
 	}
 	return err
 }
@@ -144,11 +148,9 @@ func decodeLines(content []byte) (rows []any, err error) {
 // endFile ends the object, which is there then.
 func (f *dataFile) endFile() (manifestFile, error) {
 	defer f.cancel()
-	if f.table != nil {
-		if err := f.table.Close(); err != nil {
-			f.abortFile()
-			return manifestFile{}, f.of.formatError(err)
-		}
+	if err := f.closeRows(); err != nil {
+		f.abortFile()
+		return manifestFile{}, f.of.formatError(err)
 	}
 	if err := f.to.Close(); err != nil {
 		return manifestFile{}, f.of.storeError("write", err)
@@ -162,6 +164,14 @@ func (f *dataFile) endFile() (manifestFile, error) {
 	}
 	f.file.Bytes, f.file.SHA256, f.file.At = f.bytes, hex.EncodeToString(f.hash.Sum(nil)), time.Now().UTC()
 	return f.file, nil
+}
+
+// closeRows writes what ends the rows.
+func (f *dataFile) closeRows() error {
+	if f.table != nil {
+		return f.table.Close()
+	}
+	return f.text.Close()
 }
 
 // abortFile ends the file without an object.

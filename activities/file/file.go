@@ -65,7 +65,7 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "file",
 		Summary: "Reads a file; as a sink, writes rows as JSON Lines, CSV or Parquet.",
 		Doc:     docOfTool,
-		Fields:  append(ownFields(), format.ReadingFields("by the file's name", "The format; a sink writes jsonl, csv or parquet.", format.Formulas)...),
+		Fields:  append(ownFields(), format.ReadingFields(fieldTexts, format.Formulas)...),
 		Writes:  true,
 		Example: `step: report
 tool: file
@@ -73,6 +73,12 @@ path: "reports/input.jsonl"
 format: jsonl
 `,
 	}
+}
+
+// fieldTexts describe the fields that say how a file is read and written.
+var fieldTexts = format.FieldTexts{
+	FormatDefault: "by the file's name", Format: "The format; a sink writes jsonl, csv or parquet.",
+	CompressionDefault: "by the first bytes; in a sink by the name", Compression: "The compression of what is read; none takes the bytes as they are. A sink writes with gzip or zstd.",
 }
 
 // docOfTool is what the reference says of the tool.
@@ -97,6 +103,11 @@ atomically. In CSV, nested values are JSON, nil is empty and an empty text is ""
 columns of a new file are those of the field columns, else all names in the rows,
 sorted. Missing folders are created. Rows are written in UTF-8: appending to a file in
 another charset, or to CSV that ends within a quoted value, is a final error.
+
+compression: gzip or zstd, or a name such as orders.csv.gz, compresses what a sink
+writes. Each write is a member (gzip) or frame (zstd) of its own; readers see one file.
+Appending to a file that is not compressed like that, or whose last member was cut, is a
+final error. For Parquet it is the compression of the pages inside.
 
 Each write records its operation key in a journal beside the file, with the file's name
 and .reprise at its end. A write that was made before changes nothing. A write that
@@ -286,16 +297,13 @@ func localPath(in interpreter.ToolInput) (string, error) {
 	return path, nil
 }
 
-// writeTarget returns the path and the format of a write.
-func (t *Tool) writeTarget(in interpreter.ToolInput) (path, as string, err error) {
+// writeTarget returns the path of a write, and how its rows are written.
+func (t *Tool) writeTarget(in interpreter.ToolInput) (path string, as format.WriteOptions, err error) {
 	if path, err = localPath(in); err != nil {
-		return "", "", err
+		return "", as, err
 	}
-	if _, err := format.SinkOptions(in); err != nil {
-		return "", "", err
-	}
-	if as, err = format.SinkFormat(in); err == nil && as == "" {
-		err = noFormat(in, path, format.WrittenFormats)
+	if as, err = format.SinkOptions(in); err == nil && as.Format == "" {
+		err = noFormat(in, path, playbook.WrittenFormats)
 	}
 	return path, as, err
 }

@@ -118,7 +118,7 @@ func TestFileConforms(t *testing.T) {
 				Name: "a bomb", Input: fileInput(map[string]any{"path": "bomb.json.gz"}),
 				Kind: "payload_too_large", Class: "final", Says: "larger than the limit of 1000 bytes",
 			},
-			sinkFails("write packed", "x.jsonl.gz", 1, "set format to jsonl, csv or parquet"),
+			sinkFails("write packed", "x.gz", 1, "set format to jsonl, csv or parquet"),
 			{
 				Name: "write as CSV is read", AsSink: true, Kind: "tool", Class: "final", Says: "csv.delimiter applies only when reading; a sink has only csv.formulas",
 				Input: fileInput(map[string]any{"path": "x.csv", "csv": map[string]any{"delimiter": ";"}}),

@@ -50,6 +50,22 @@ func formatRows(rows []any, columns []string, withHeader bool, cell func(any) an
 	return text, nil
 }
 
+// packBytes compresses content as one member.
+func packBytes(content []byte, compression string) ([]byte, error) {
+	if compression == "" {
+		return content, nil
+	}
+	var packed bytes.Buffer
+	to, err := format.PackWriter(&packed, compression)
+	if err == nil {
+		_, err = to.Write(content)
+	}
+	if err == nil {
+		err = to.Close()
+	}
+	return packed.Bytes(), err
+}
+
 // formula is the beginning of a text that spreadsheets run, also in the widths of East Asia.
 var (
 	formula = regexp.MustCompile(`^[=+\-@\t\r\n＝＋－＠]`)

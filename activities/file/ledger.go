@@ -43,7 +43,7 @@ func (t *Tool) RecallNotes(ctx context.Context, in interpreter.ToolInput) ([]int
 		return nil, err
 	}
 	defer func() { _ = to.Close() }()
-	w := &fileWrite{place: to, path: path, format: as}
+	w := &fileWrite{place: to, path: path, WriteOptions: as}
 	if _, err := to.folder.Stat(to.name + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -77,7 +77,7 @@ func (t *Tool) ForgetNotes(ctx context.Context, in interpreter.ToolInput, calls 
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	w := &fileWrite{place: to, path: path, format: as}
+	w := &fileWrite{place: to, path: path, WriteOptions: as}
 	if _, err := to.folder.Stat(to.name + journalSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

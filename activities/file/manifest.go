@@ -30,9 +30,11 @@ const manifestFolder = "_manifest"
 // manifest says which objects have the rows of a path. Each write that changes them makes the next one; one that was written never
 // changes. A reader of the last one sees all rows of a write or none.
 type manifest struct {
-	Number  int      `json:"number"` // from 1; 0 is that of a path without one
-	Format  string   `json:"format"`
-	Columns []string `json:"columns,omitempty"` // of CSV and Parquet
+	Number int    `json:"number"` // from 1; 0 is that of a path without one
+	Format string `json:"format"`
+	// Compression is that of the files as wholes, gzip or zstd; Parquet has its own inside.
+	Compression string   `json:"compression,omitempty"`
+	Columns     []string `json:"columns,omitempty"` // of CSV and Parquet
 	// Types are the Parquet types of the columns.
 	Types map[string]string `json:"types,omitempty"`
 	Rows  int64             `json:"rows"`
@@ -245,7 +247,9 @@ func (m manifest) noteOf(call string) (manifestNote, bool) {
 
 // afterWrite returns the manifest after a write: with its files, and without those before if the write replaces them.
 func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time) manifest {
-	next := manifest{Number: m.Number + 1, Format: w.format, Columns: w.columns, Types: w.columnTypes(), Run: w.run, At: now, Files: slices.Clone(m.Files)}
+	next := manifest{
+		Number: m.Number + 1, Format: w.Format, Compression: w.packing(), Columns: w.columns, Types: w.columnTypes(), Run: w.run, At: now, Files: slices.Clone(m.Files),
+	}
 	recent := func(at time.Time) bool { return now.Sub(at) < leftoverAge }
 	next.Replaced = lists.Filter(m.Replaced, func(file replacedFile) bool { return recent(file.At) })
 	if w.overwrite {

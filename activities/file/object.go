@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -29,14 +30,14 @@ import (
 // manifest names. An object that no manifest names has no rows for anybody.
 type objectWrite struct {
 	*remote
-	format    string
-	options   format.WriteOptions
+	format.WriteOptions
+
 	overwrite bool
 	named     []string               // the columns of the author
 	typed     []format.ParquetColumn // those whose types the author gives
 	columns   []string               // those of the content
 	table     []format.ParquetColumn // the same, of Parquet
-	content   []byte                 // nil before it is made
+	content   []byte                 // compressed; nil before it is made
 	rows      []any
 	run       string
 	page      int
@@ -50,8 +51,8 @@ type objectWrite struct {
 }
 
 // writesObjects reports whether each write is an object of its own: below a connection, and where the rows of a file cannot be appended to.
-func writesObjects(in interpreter.ToolInput, as string) bool {
-	return in.Auth != "" || as == format.Parquet
+func writesObjects(in interpreter.ToolInput, as format.WriteOptions) bool {
+	return in.Auth != "" || as.Format == format.Parquet
 }
 
 // partPrefix begins the names of objects that writes make.
@@ -181,7 +182,7 @@ func (w *objectWrite) writeRows(ctx context.Context, last manifest) ([]manifestF
 	digits := hex.EncodeToString(sum[:])
 	const shown = 8
 	file := manifestFile{
-		Path: partPrefix + operationName(w.Operation) + "-" + digits[:shown] + "." + w.format, Rows: len(w.rows), Bytes: int64(len(w.content)), SHA256: digits,
+		Path: partPrefix + operationName(w.Operation) + "-" + digits[:shown] + "." + w.Extension(), Rows: len(w.rows), Bytes: int64(len(w.content)), SHA256: digits,
 		Run: w.run, At: time.Now().UTC(), Operation: w.Operation,
 	}
 	if _, err := w.writeObject(ctx, path.Join(w.key, file.Path), w.content); err != nil {
@@ -190,18 +191,30 @@ func (w *objectWrite) writeRows(ctx context.Context, last manifest) ([]manifestF
 	return []manifestFile{file}, nil
 }
 
-// checkFormat refuses to add rows to existing rows of another format.
+// checkFormat refuses to add rows to existing rows of another format or compression: many readers of several files take one of each.
 func (w *objectWrite) checkFormat(last manifest) error {
-	if !w.overwrite && last.Number > 0 && last.Format != w.format {
-		return tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.format, last.Format)
+	switch {
+	case w.overwrite || last.Number == 0:
+	case last.Format != w.Format:
+		return tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.Format, last.Format)
+	case last.Compression != w.packing():
+		return tool.Errorf("write %s with compression %s: its files have %s by now; use another path, or mode: overwrite", w.path, cmp.Or(w.packing(), "none"), cmp.Or(last.Compression, "none"))
 	}
 	return nil
+}
+
+// packing is the compression of files as wholes, "" for none. Each file of Parquet says what it has inside.
+func (w *objectWrite) packing() string {
+	if w.Format == format.Parquet {
+		return ""
+	}
+	return w.Compression
 }
 
 // makeContent returns the bytes of the rows, to be appended to the files of a manifest.
 func (w *objectWrite) makeContent(last manifest) (err error) {
 	columns := w.columns
-	switch w.format {
+	switch w.Format {
 	case format.Parquet:
 		return w.makeParquet(last)
 	case format.CSV:
@@ -210,17 +223,21 @@ func (w *objectWrite) makeContent(last manifest) (err error) {
 	if w.content != nil && slices.Equal(columns, w.columns) {
 		return nil
 	}
-	if w.columns = columns; w.format == format.CSV {
-		w.content, err = formatRows(w.rows, columns, true, w.cellOf())
+	var content []byte
+	if w.columns = columns; w.Format == format.CSV {
+		content, err = formatRows(w.rows, columns, true, w.cellOf())
 	} else {
-		w.content, err = formatLines(w.rows)
+		content, err = formatLines(w.rows)
+	}
+	if err == nil {
+		w.content, err = packBytes(content, w.Compression)
 	}
 	return err
 }
 
 // cellOf makes the values of CSV.
 func (w *objectWrite) cellOf() func(any) any {
-	if w.options.EscapeFormulas {
+	if w.EscapeFormulas {
 		return escapeFormula
 	}
 	return asItIs

@@ -61,7 +61,7 @@ func (w *objectWrite) makeParquet(last manifest) error {
 		return nil
 	}
 	var content bytes.Buffer
-	table, err := format.NewParquetWriter(&content, w.table)
+	table, err := format.NewParquetWriter(&content, w.table, w.Compression)
 	if err == nil {
 		err = table.WriteRows(w.rows)
 	}

@@ -236,7 +236,7 @@ func (p *stagedPart) addRecord(record stagedRecord, where string) error {
 
 // settleColumns decides which columns the files of records have.
 func (w *objectWrite) settleColumns(last manifest, records []stagedRecord) error {
-	switch w.format {
+	switch w.Format {
 	case format.Parquet:
 		kinds, rows := lists.Map(records, func(record stagedRecord) map[string]format.CellKind { return record.Kinds }), 0
 		return w.settleTable(last, kinds, func(i int) bool {

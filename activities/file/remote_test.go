@@ -99,11 +99,12 @@ func (l *lake) objects(t *testing.T) map[string]string {
 
 // writtenManifest is a manifest as other programs read it.
 type writtenManifest struct {
-	Number  int
-	Format  string
-	Columns []string
-	Rows    int
-	Files   []struct {
+	Number      int
+	Format      string
+	Compression string
+	Columns     []string
+	Rows        int
+	Files       []struct {
 		Path, SHA256 string
 		Rows, Bytes  int
 	}

@@ -155,7 +155,7 @@ func (w *objectWrite) makeRecord() (content []byte, note *manifestNote, err erro
 		note = &manifestNote{Call: w.Note.Call, Written: w.Note.Written, Continuation: w.Note.Continuation, At: time.Now().UTC()}
 	}
 	var kinds map[string]format.CellKind
-	if w.format == format.Parquet {
+	if w.Format == format.Parquet {
 		kinds = format.KindsOf(w.rows)
 	}
 	head, err := json.Marshal(stagedRecord{
@@ -167,7 +167,7 @@ func (w *objectWrite) makeRecord() (content []byte, note *manifestNote, err erro
 
 // checkRows finds before rows are staged what publishing would fail for, as far as the author says what they are.
 func (w *objectWrite) checkRows() error {
-	switch w.format {
+	switch w.Format {
 	case format.CSV: // each row is a map, of columns that the author names
 		columns := w.named
 		if columns == nil {
@@ -182,7 +182,7 @@ func (w *objectWrite) checkRows() error {
 }
 
 func (w *objectWrite) formatError(err error) error {
-	return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
+	return tool.Errorf("write %s as %s: %w", w.path, w.Format, err)
 }
 
 // findEnd finds the number of the next record.

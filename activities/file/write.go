@@ -25,7 +25,7 @@ func (*Tool) BeginsItself() {}
 
 // Write writes rows; see Spec.
 func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
-	path, as, err := t.writeTarget(in)
+	path, options, err := t.writeTarget(in)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -33,21 +33,14 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	columns, typed, err := readColumns(in, as)
-	if err != nil {
-		return interpreter.ToolResult{}, err
-	}
-	options, err := format.SinkOptions(in)
-	if err == nil && options.EscapeFormulas && as != format.CSV {
-		err = tool.ConfigErrorf("step %q: csv does not apply to format %s; remove one of them", in.Step, as)
-	}
+	columns, typed, err := readColumns(in, options.Format)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
-	if writesObjects(in, as) {
+	if writesObjects(in, options) {
 		w := &objectWrite{
-			format: as, options: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
+			WriteOptions: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
 			LedgerRecord: record, staging: in.Staging,
 		}
 		if err := w.readPublishing(in); err != nil {
@@ -69,7 +62,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	defer func() { _ = to.Close() }()
 	w := &fileWrite{
-		place: to, path: path, format: as, options: options, overwrite: mode == "overwrite", columns: columns, rows: in.SinkRows(),
+		place: to, path: path, WriteOptions: options, overwrite: mode == "overwrite", columns: columns, rows: in.SinkRows(),
 		LedgerRecord: record,
 	}
 	return t.writeOnce(ctx, in, w)
@@ -78,9 +71,9 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 // fileWrite is one write to one file.
 type fileWrite struct {
 	*place
+	format.WriteOptions
+
 	path      string // as the author has it
-	format    string
-	options   format.WriteOptions
 	overwrite bool
 	columns   []string
 	rows      []any
@@ -109,7 +102,7 @@ func (t *Tool) writeOnce(ctx context.Context, in interpreter.ToolInput, w *fileW
 	}
 	result, done, err := w.lookUp(journal)
 	if !done && err == nil {
-		result, err = w.writeResult(len(w.rows)), w.writeFile(journal)
+		result, err = w.writeResult(len(w.rows)), w.writeFile(ctx, journal)
 	}
 	if err != nil {
 		return interpreter.ToolResult{}, w.writeError(w.path, err)
@@ -204,7 +197,7 @@ func lockFile(ctx context.Context, file *os.File) error {
 	}
 }
 
-func (w *fileWrite) writeFile(journal *journal) error {
+func (w *fileWrite) writeFile(ctx context.Context, journal *journal) error {
 	if w.overwrite {
 		return w.writeAnew(journal)
 	}
@@ -215,13 +208,13 @@ func (w *fileWrite) writeFile(journal *journal) error {
 	if file != nil {
 		defer file.Close()
 	}
-	before, err := w.readBefore(journal, file, info)
+	before, err := w.readBefore(ctx, journal, file, info)
 	if err != nil {
 		return err
 	}
-	content, err := w.newContent(before)
+	content, err := w.packedContent(before)
 	if err != nil {
-		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
+		return tool.Errorf("write %s as %s: %w", w.path, w.Format, err)
 	}
 	if err := journal.recordBegin(w.Operation, before.size, content); err != nil {
 		return err
@@ -237,9 +230,9 @@ func (w *fileWrite) writeFile(journal *journal) error {
 
 // writeAnew replaces the file by one with these rows only.
 func (w *fileWrite) writeAnew(journal *journal) error {
-	content, err := w.newContent(fileBefore{})
+	content, err := w.packedContent(fileBefore{})
 	if err != nil {
-		return tool.Errorf("write %s as %s: %w", w.path, w.format, err)
+		return tool.Errorf("write %s as %s: %w", w.path, w.Format, err)
 	}
 	if err := journal.recordReplace(w.Operation, content); err != nil {
 		return err
@@ -268,11 +261,11 @@ func (w *fileWrite) openExisting(access int) (*os.File, os.FileInfo, error) {
 // newContent is what this write adds to the file.
 func (w *fileWrite) newContent(before fileBefore) (content []byte, err error) {
 	columns, cell := w.columns, asItIs
-	if w.options.EscapeFormulas {
+	if w.EscapeFormulas {
 		cell, before.columns = escapeFormula, unescapedNames(before.columns)
 	}
 	switch {
-	case w.format == format.JSONL:
+	case w.Format == format.JSONL:
 		content, err = formatLines(w.rows)
 	case before.columns != nil:
 		content, err = formatRows(w.rows, before.columns, false, cell)
@@ -286,6 +279,15 @@ func (w *fileWrite) newContent(before fileBefore) (content []byte, err error) {
 		content = append([]byte{'\n'}, content...)
 	}
 	return content, err
+}
+
+// packedContent is what this write adds to the file, compressed as one member. A write without rows adds none, except to a new file, which readers of compressed files need.
+func (w *fileWrite) packedContent(before fileBefore) ([]byte, error) {
+	content, err := w.newContent(before)
+	if err != nil || len(content) == 0 && before.size > 0 {
+		return nil, err
+	}
+	return packBytes(content, w.Compression)
 }
 
 // appendContent writes at the end of the file as the journal recorded it. A failed write

@@ -4,7 +4,6 @@
 package format
 
 import (
-	"maps"
 	"mime"
 	"path"
 	"slices"
@@ -18,12 +17,12 @@ import (
 // The formats.
 const (
 	JSON  = "json"
-	JSONL = "jsonl"
-	CSV   = "csv"
+	JSONL = playbook.FormatJSONL
+	CSV   = playbook.FormatCSV
 	XML   = "xml"
 	Text  = "text"
 	// Parquet is a format of columns, which a file has to be read from its end for.
-	Parquet = "parquet"
+	Parquet = playbook.FormatParquet
 	// Unpacked is the format of decompressed bytes whose name and content type say nothing
 	// about it: JSON, JSON Lines or text.
 	Unpacked = ""
@@ -31,8 +30,8 @@ const (
 
 // The fields of a tool that reads.
 const (
-	fieldFormat      = "format"
-	fieldCompression = "compression"
+	fieldFormat      = playbook.FieldFormat
+	fieldCompression = playbook.FieldCompression
 	fieldEncoding    = "encoding"
 	fieldCSV         = "csv"
 	fieldXML         = "xml"
@@ -42,13 +41,16 @@ const (
 // All are the formats that can be read.
 var All = []string{JSON, JSONL, CSV, XML, Parquet, Text}
 
-// ReadingFields returns the fields of a tool that reads; byDefault and what describe the field format, more are keys of csv.
-func ReadingFields(byDefault, what string, more ...playbook.Field) []playbook.Field {
+// FieldTexts describe fields of a tool that reads: the default and the meaning of format, and those of compression.
+type FieldTexts struct{ FormatDefault, Format, CompressionDefault, Compression string }
+
+// ReadingFields returns the fields of a tool that reads; more are keys of csv.
+func ReadingFields(texts FieldTexts, more ...playbook.Field) []playbook.Field {
 	return []playbook.Field{
-		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: byDefault, Doc: what},
+		{Name: fieldFormat, Kind: playbook.KindText, Enum: All, Default: texts.FormatDefault, Doc: texts.Format},
 		{
-			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedZip, packedNot}, Default: "by the first bytes",
-			Doc: "The compression of what is read; none takes the bytes as they are.",
+			Name: fieldCompression, Kind: playbook.KindText, Enum: []string{packedGzip, packedZstd, packedZip, packedNot},
+			Default: texts.CompressionDefault, Doc: texts.Compression,
 		},
 		{
 			Name: fieldMember, Kind: playbook.KindText, Default: "the only file of the archive",
@@ -153,64 +155,11 @@ func encodingOf(in interpreter.ToolInput, csv map[string]any) (string, error) {
 	return encoding, nil
 }
 
-// WriteOptions are the author's options for CSV that is written.
-type WriteOptions struct{ EscapeFormulas bool }
-
-// SinkOptions reads the options of a sink. Fields that say how something is read are an error.
-func SinkOptions(in interpreter.ToolInput) (o WriteOptions, err error) {
-	for _, name := range []string{fieldCompression, fieldMember, fieldEncoding, fieldXML} {
-		if in.Fields[name].Data != nil {
-			return o, tool.ConfigErrorf("step %q: %s applies only when reading, and this is a sink; remove it", in.Step, name)
-		}
-	}
-	written, err := tool.MapField(in, fieldCSV)
-	if err != nil {
-		return o, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(written)) {
-		if name != keyFormulas {
-			return o, tool.ConfigErrorf("step %q: csv.%s applies only when reading; a sink has only csv.formulas; remove it", in.Step, name)
-		}
-	}
-	switch written[keyFormulas] {
-	case nil, formulasKept:
-	case formulasEscaped:
-		o.EscapeFormulas = true
-	default:
-		return o, tool.ConfigErrorf("step %q: csv.formulas is %s; it must be keep or escape", in.Step, shownValue(written[keyFormulas]))
-	}
-	return o, nil
-}
-
-// WrittenFormats are the formats that a sink writes.
-var WrittenFormats = []string{JSONL, CSV, Parquet}
-
-// SinkFormat returns the format that a sink writes: the one that the author says, else that of the name in path; "" where neither says one.
-func SinkFormat(in interpreter.ToolInput) (as string, err error) {
-	if as, err = tool.ChoiceField(in, fieldFormat, "", WrittenFormats...); err != nil || as != "" {
-		return as, err
-	}
-	path, err := tool.TextField(in, playbook.FieldPath)
-	if err != nil {
-		return "", err
-	}
-	as, packed := FormatOfName(path)
-	if packed || !slices.Contains(WrittenFormats, as) {
-		return "", nil
-	}
-	return as, nil
-}
-
-// packedNames are the endings of the names of packed files.
-var packedNames = []string{".gz", ".gzip", ".zst", ".zstd", ".zip"}
-
 // FormatOfName returns the format by the extension of a file name, "" if it is unknown, and whether
 // the name says that the file is compressed.
 func FormatOfName(name string) (format string, packed bool) {
-	name = strings.ToLower(name)
-	if ext := path.Ext(name); slices.Contains(packedNames, ext) {
-		name, packed = strings.TrimSuffix(name, ext), true
-	}
+	name, how := playbook.CutPacking(strings.ToLower(name))
+	packed = how != ""
 	switch path.Ext(name) {
 	case ".json", ".geojson":
 		return JSON, packed

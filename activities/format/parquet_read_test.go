@@ -143,7 +143,7 @@ func TestParquetIsReadAsItWasWritten(t *testing.T) {
 		rows = append(rows, row)
 	}
 	var content bytes.Buffer
-	w, err := format.NewParquetWriter(&content, columns)
+	w, err := format.NewParquetWriter(&content, columns, "")
 	require.NoError(t, err)
 	require.NoError(t, w.WriteRows(rows))
 	require.NoError(t, w.Close())

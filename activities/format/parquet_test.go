@@ -17,7 +17,7 @@ import (
 func parquetOf(t *testing.T, columns []format.ParquetColumn, rows []any) (parquetfile.File, error) {
 	t.Helper()
 	var content bytes.Buffer
-	w, err := format.NewParquetWriter(&content, columns)
+	w, err := format.NewParquetWriter(&content, columns, "")
 	if err == nil {
 		err = w.WriteRows(rows)
 	}
@@ -156,7 +156,7 @@ func TestParquetRows(t *testing.T) {
 		_, err := format.NewParquetColumn("v", typed)
 		require.ErrorContains(t, err, says, typed)
 	}
-	_, err = format.NewParquetWriter(&bytes.Buffer{}, nil)
+	_, err = format.NewParquetWriter(&bytes.Buffer{}, nil, "")
 	require.ErrorContains(t, err, "no column has a value or a type")
 }
 

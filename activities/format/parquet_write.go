@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 
 	"reprise/activities/memory"
 	"reprise/activities/tool"
@@ -36,8 +37,11 @@ type ParquetWriter struct {
 	bytes   int64 // that these take, or more
 }
 
-// NewParquetWriter begins a file with columns, of which there has to be one.
-func NewParquetWriter(to io.Writer, columns []ParquetColumn) (*ParquetWriter, error) {
+// parquetCodecs are what pages are compressed with, by the word of the author.
+var parquetCodecs = map[string]compress.Codec{"": &parquet.Snappy, packedNot: &parquet.Uncompressed, packedGzip: &parquet.Gzip, packedZstd: &parquet.Zstd}
+
+// NewParquetWriter begins a file with columns, of which there has to be one. compression is gzip, zstd, none, or "" for Snappy.
+func NewParquetWriter(to io.Writer, columns []ParquetColumn, compression string) (*ParquetWriter, error) {
 	if len(columns) == 0 {
 		return nil, errNoColumns
 	}
@@ -51,7 +55,7 @@ func NewParquetWriter(to io.Writer, columns []ParquetColumn) (*ParquetWriter, er
 	}
 	options := []parquet.WriterOption{
 		parquet.NewSchema("rows", columnList{Group: parquet.Group{}, fields: fields}), parquet.CreatedBy("reprise", "1", "1"),
-		parquet.Compression(&parquet.Snappy), parquet.DataPageVersion(1), parquet.DictionaryMaxBytes(bytesOfDictionary), // what every reader knows
+		parquet.Compression(parquetCodecs[compression]), parquet.DataPageVersion(1), parquet.DictionaryMaxBytes(bytesOfDictionary), // what every reader knows
 		parquet.DataPageStatistics(false),
 	}
 	for _, column := range columns {

@@ -34,7 +34,7 @@ func parquetText(t *testing.T) string {
 
 	var content strings.Builder
 
-	w, err := format.NewParquetWriter(&content, []format.ParquetColumn{id, name})
+	w, err := format.NewParquetWriter(&content, []format.ParquetColumn{id, name}, "")
 	require.NoError(t, err)
 	require.NoError(t, w.WriteRows([]any{map[string]any{"id": "1", "name": "Ana"}}))
 	require.NoError(t, w.Close())

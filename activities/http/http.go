@@ -129,6 +129,12 @@ a body, or leads to a scheme other than http and https.
 As a sink, the tool sends one POST with args, else the result, as its body. The header
 Idempotency-Key lets the server recognize a repeated write.`
 
+// fieldTexts describe the fields that say how an answer is read.
+var fieldTexts = format.FieldTexts{
+	FormatDefault: "by content type, then by name", Format: "The format of the answer; one that failed is JSON or text whatever this says.",
+	CompressionDefault: "by the first bytes", Compression: "The compression of what is read; none takes the bytes as they are.",
+}
+
 // Spec describes the tool.
 func (t *Tool) Spec() playbook.ToolSpec {
 	return playbook.ToolSpec{
@@ -136,7 +142,7 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Secrets: []string{"url", "headers", "params", "body", "form"},
 		Summary: "Sends an HTTP request; its result is the parsed body.",
 		Doc:     doc,
-		Fields:  append(slices.Clone(requestFields), format.ReadingFields("by content type, then by name", "The format of the answer; one that failed is JSON or text whatever this says.")...),
+		Fields:  append(slices.Clone(requestFields), format.ReadingFields(fieldTexts)...),
 		Writes:  true,
 		Example: `step: fetch
 tool: http

@@ -2,14 +2,18 @@ package transfer_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
@@ -23,7 +27,20 @@ func (w *world) fileRows(name string) (rows [][3]string) {
 	w.Helper()
 	content, err := os.ReadFile(filepath.Join(w.dir, name))
 	require.NoError(w, err)
-	if filepath.Ext(name) == ".csv" {
+	switch filepath.Ext(name) {
+	case ".gz":
+		reader, err := gzip.NewReader(bytes.NewReader(content))
+		require.NoError(w, err)
+		content, err = io.ReadAll(reader)
+		require.NoError(w, err)
+	case ".zst":
+		reader, err := zstd.NewReader(bytes.NewReader(content))
+		require.NoError(w, err)
+		defer reader.Close()
+		content, err = io.ReadAll(reader)
+		require.NoError(w, err)
+	}
+	if strings.Contains(filepath.Base(name), ".csv") {
 		records, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 		require.NoError(w, err)
 		require.Equal(w, []string{"id", "name", "note"}, records[0])
@@ -58,7 +75,7 @@ func TestFilesHaveRowsOnce(t *testing.T) {
 	w.put("orders.csv", content)
 	_, err := w.move("fill", "sqlite", map[string]any{"from": map[string]any{"tool": "file", "path": "orders.csv"}, "to": w.table("sqlite")})
 	require.NoError(t, err)
-	for _, ext := range []string{"csv", "jsonl"} {
+	for _, ext := range []string{"csv", "jsonl", "csv.gz", "jsonl.zst"} {
 		for source, from := range map[string]map[string]any{
 			"file":  {"tool": "file", "path": "orders.csv"},
 			"query": {"tool": "sqlite", "path": "orders.db", "statement": "SELECT printf('%02d', id) AS id, name, note FROM orders", "order_by": "id"},
@@ -221,7 +238,7 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 		"does not say its format":    {"path": "b"},
 		"must be jsonl, csv or pa":   {"path": "b.json", "format": "json"},
 		"one of the worker's own":    {"path": ".reprise/b.csv"},
-		"applies only when reading":  {"path": "b.csv", "compression": "gzip"},
+		"applies only when reading":  {"path": "b.csv", "encoding": "utf-16"},
 		"was changed while it was r": {"path": "a.jsonl"},
 	} {
 		_, err := w.move(says, "file", map[string]any{"from": from, "to": with(to, map[string]any{"tool": "file"}), "batch": 1})

@@ -209,11 +209,11 @@ func (m *move) readFormat() (err error) {
 // readFileMode reads how rows meet those of a path. Below a connection, and as Parquet, they are published together at the end, so that a source that has changed can be
 // read anew. A file of the worker's directory cannot be replaced, as it would be there in part until the end.
 func (m *move) readFileMode() error {
-	as, err := format.SinkFormat(m.to)
+	as, err := format.SinkOptions(m.to)
 	if err != nil {
 		return err
 	}
-	if m.to.Auth != "" || as == format.Parquet {
+	if m.to.Auth != "" || as.Format == format.Parquet {
 		m.staged, m.repeatable = true, true
 		return nil
 	}

@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -58,13 +59,64 @@ func (a *Action) IntoObjects() bool {
 	if !a.ToolTraits().IntoFile {
 		return false
 	}
-	as, path := a.Field("format"), a.Field(FieldPath)
-	isParquet := as != nil && as.Template == nil && strings.EqualFold(expression.Text(as.Value), formatParquet)
-	byName := as == nil && path != nil && strings.HasSuffix(strings.ToLower(strings.TrimSpace(path.Raw)), "."+formatParquet)
-	return a.Auth != nil || isParquet || byName
+	return a.Auth != nil || a.WritesParquet()
 }
 
-const formatParquet = "parquet"
+// WritesParquet reports whether the rows of a file are written as Parquet: by format, else by the name.
+func (a *Action) WritesParquet() bool {
+	as, name := a.Field(FieldFormat), a.Field(FieldPath)
+	if as != nil {
+		return as.Template == nil && strings.EqualFold(expression.Text(as.Value), FormatParquet)
+	}
+	if name == nil {
+		return false
+	}
+	rest, _ := CutPacking(strings.TrimSpace(name.Raw))
+	return strings.HasSuffix(strings.ToLower(rest), "."+FormatParquet)
+}
+
+// Words of files.
+const (
+	FormatJSONL      = "jsonl"
+	FormatCSV        = "csv"
+	FormatParquet    = "parquet"
+	FieldFormat      = "format"
+	FieldCompression = "compression"
+)
+
+// WrittenFormats are the formats in which rows are written to files.
+var WrittenFormats = []string{FormatJSONL, FormatCSV, FormatParquet}
+
+// packedNames are the endings of the names of compressed files, with the words of compression.
+var packedNames = map[string]string{".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd", ".zip": "zip"}
+
+// CutPacking returns the name of a file without the ending that says its compression, and that compression, "" if the name says none.
+func CutPacking(name string) (rest, compression string) {
+	ending := path.Ext(name)
+	if compression = packedNames[strings.ToLower(ending)]; compression == "" {
+		return name, ""
+	}
+	return strings.TrimSuffix(name, ending), compression
+}
+
+// PackingProblem returns why a file cannot be written with a compression to a path, "" if it can. compression is "" where the author says none;
+// inFolder says that path becomes a folder of files, whose names say how they are compressed.
+func PackingProblem(name, compression string, isParquet, inFolder bool) string {
+	rest, byName := CutPacking(name)
+	switch {
+	case byName == "zip" || compression == "zip":
+		return "files are written with compression gzip or zstd, and zip is only read; change " + QuoteWord(name)
+	case isParquet && byName != "":
+		return fmt.Sprintf("path is %q, and Parquet is compressed inside; name it %q, and set compression if it should not be Snappy", name, rest)
+	case isParquet:
+		return ""
+	case byName != "" && compression != "" && byName != compression:
+		return fmt.Sprintf("the name of %q says %s, and compression is %s; change one of them", name, byName, compression)
+	case byName == "" && !inFolder && compression != "" && compression != "none":
+		return fmt.Sprintf("path is %q, and compression is %s; name it %q, so that readers know", name, compression, name+map[string]string{"gzip": ".gz", "zstd": ".zst"}[compression])
+	}
+	return ""
+}
 
 // PublishesWhole reports whether the rows of a sink are published only where all was read, as they take the place of those that are there.
 func (pb *Playbook) PublishesWhole(step *Step, sink *Sink) bool {

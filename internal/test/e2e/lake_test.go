@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
@@ -28,6 +29,13 @@ func (w *world) lakeIDs(path string) (ids []int, files int) {
 	for _, file := range last.Files {
 		content, err := os.ReadFile(filepath.Join(w.dir, "lake", path, file.Path))
 		require.NoError(w.t, err)
+		if strings.HasSuffix(file.Path, ".zst") {
+			reader, err := zstd.NewReader(nil)
+			require.NoError(w.t, err)
+			content, err = reader.DecodeAll(content, nil)
+			require.NoError(w.t, err)
+			reader.Close()
+		}
 		for line := range strings.Lines(string(content)) {
 			var row struct{ ID int }
 			require.NoError(w.t, json.Unmarshal([]byte(line), &row))
@@ -105,7 +113,7 @@ func TestLakesOfPages(t *testing.T) {
           next_call: {params: {page: "{{ response.paging.page + 1 }}"}}
           collect: {path: data}
           per_page:
-            sink: {tool: file, auth: lake, path: raw/a, format: jsonl, mode: overwrite}
+            sink: {tool: file, auth: lake, path: raw/a, format: jsonl, compression: zstd, mode: overwrite}
 `)
 	}
 	w.completes(source("10"), map[string]any{"first": 3})

@@ -1,18 +1,21 @@
 // Package parquetfile reads Parquet without the library that writes it, for tests: the footer and the headers of pages (Thrift's compact protocol), plain
-// and dictionary encoding, flat columns, Snappy. The type of a column says what its values mean.
+// and dictionary encoding, flat columns, pages that are plain or packed with Snappy, gzip or zstd. The type of a column says what its values mean.
 package parquetfile
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 	"slices"
 	"time"
 
 	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 )
 
 // Column is a column of a file.
@@ -37,6 +40,8 @@ const (
 
 	pageOfData, pageOfDictionary = 0, 2
 	plain, rleDictionary         = 0, 8
+
+	unpacked, ofSnappy, ofGzip, ofZstd = 0, 1, 2, 6
 )
 
 // Read reads a file.
@@ -110,9 +115,6 @@ func columnOf(e fields) Column {
 
 // readChunk reads the values of a column in a row group.
 func (c Column) readChunk(content []byte, chunk fields) (values []any) {
-	if codec := number(chunk[4]); codec != 1 {
-		panic(fmt.Sprintf("codec %d", codec))
-	}
 	at := number(chunk[9])
 	if dictionary := number(chunk[11]); dictionary > 0 {
 		at = dictionary
@@ -124,7 +126,7 @@ func (c Column) readChunk(content []byte, chunk fields) (values []any) {
 		at += header.at
 		packed := content[at : at+number(page[3])]
 		at += len(packed)
-		data, err := snappy.Decode(nil, packed)
+		data, err := unpackPage(number(chunk[4]), packed)
 		if err != nil || len(data) != number(page[2]) {
 			panic(fmt.Sprintf("a page has %d bytes and says %d: %v", len(data), number(page[2]), err))
 		}
@@ -138,6 +140,30 @@ func (c Column) readChunk(content []byte, chunk fields) (values []any) {
 		}
 	}
 	return values
+}
+
+// unpackPage unpacks a page of one of the codecs that the format numbers.
+func unpackPage(codec int, packed []byte) ([]byte, error) {
+	switch codec {
+	case unpacked:
+		return packed, nil
+	case ofSnappy:
+		return snappy.Decode(nil, packed)
+	case ofGzip:
+		reader, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(reader)
+	case ofZstd:
+		reader, err := zstd.NewReader(nil)
+		if err != nil {
+			return nil, err
+		}
+		defer reader.Close()
+		return reader.DecodeAll(packed, nil)
+	}
+	return nil, fmt.Errorf("codec %d", codec)
 }
 
 // dataPage reads the values of a page.

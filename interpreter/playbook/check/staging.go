@@ -67,6 +67,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 		return
 	}
 	if to.ToolTraits().IntoFile {
+		checkWrittenFile(c, to)
 		checkMovedToFile(c, call, to)
 		return
 	}
@@ -79,6 +80,33 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 	}
 	word, at := stagingWord(to)
 	c.Errorf(at.Pos, codeStaging, "each iteration would publish its own rows and delete those of the others with %s; use mode upsert without it, or add replace_where with a column that names the element", word)
+}
+
+// checkWrittenFile checks how a sink writes a file: its format, its compression, and what only applies when files are read.
+func checkWrittenFile(c *checker, action *playbook.Action) {
+	for _, name := range []string{"member", "encoding", "xml"} {
+		if field := action.Field(name); field != nil {
+			c.Errorf(field.Pos, codeFieldType, "%s applies only when reading, and this writes a file; remove it", name)
+		}
+	}
+	if as := action.Field(playbook.FieldFormat); as != nil && as.Template == nil && !slices.Contains(playbook.WrittenFormats, strings.ToLower(expression.Text(as.Value))) {
+		c.Errorf(as.Pos, codeFieldType, "format is %s; rows are written as %s", playbook.DescribeValue(as.Value), joinChoices(playbook.WrittenFormats))
+		return
+	}
+	at, path := action.Field(playbook.FieldCompression), action.Field(playbook.FieldPath)
+	compression := ""
+	if at != nil {
+		compression = strings.ToLower(expression.Text(at.Value))
+	}
+	if path == nil || at != nil && at.Template != nil || strings.HasSuffix(path.Raw, "}}") {
+		return
+	}
+	if at == nil {
+		at = path
+	}
+	if problem := playbook.PackingProblem(path.Raw, compression, action.WritesParquet(), action.Auth != nil); problem != "" {
+		c.Errorf(at.Pos, codeFieldType, "%s", problem)
+	}
 }
 
 // checkMovedToFile checks the mode and the path of a transfer to files.

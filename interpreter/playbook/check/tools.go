@@ -195,6 +195,9 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 		return
 	}
 	checkFields(c, call, spec)
+	if call.Sink != nil && playbook.TraitsOf(name).IntoFile {
+		checkWrittenFile(c, call.Action)
+	}
 	checkAwaits(c, call, name)
 }
 
