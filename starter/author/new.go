@@ -32,6 +32,7 @@ type newOptions struct {
 	operation string
 	example   string
 	airbyte   string
+	dlt       string
 	streams   []string
 	perStream bool
 	strict    bool
@@ -61,9 +62,10 @@ func NewNewCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&o.openapi, "openapi", "", "OpenAPI document, a `FILE` or URL")
 	flags.StringVar(&o.operation, "operation", "", "operation of the document, by its operationId or as 'GET /path'")
 	flags.StringVar(&o.airbyte, "airbyte", "", "low-code manifest of an Airbyte connector, a `FILE`")
-	flags.StringArrayVar(&o.streams, "stream", nil, "`NAME` of a stream of the manifest to convert; may be repeated; by default all")
-	flags.BoolVar(&o.perStream, "per-stream", false, "write a playbook for each stream of the manifest")
-	flags.BoolVar(&o.strict, "strict", false, "exit with status 1 if a part of the manifest was not converted")
+	flags.StringVar(&o.dlt, "dlt", "", "configuration of dlt's rest_api, a `FILE` of JSON, or of Python, which is not run")
+	flags.StringArrayVar(&o.streams, "stream", nil, "`NAME` of a stream of the manifest, or a resource of dlt, to convert; may be repeated; by default all")
+	flags.BoolVar(&o.perStream, "per-stream", false, "write a playbook for each stream of --airbyte or resource of --dlt")
+	flags.BoolVar(&o.strict, "strict", false, "exit with status 1 if a part for --airbyte or --dlt was not converted")
 	flags.StringVar(&o.example, "example", "", "`NAME` of an example that comes with starter")
 	flags.StringVar(&o.style, "style", "", "style of the API: "+strings.Join(scaffold.Styles, ", "))
 	flags.StringVar(&o.sink, "sink", "", "where rows go: "+strings.Join(scaffold.Sinks, ", ")+"; by default sqlite")
@@ -93,8 +95,8 @@ func writePlaybooks(a *cli.App, o *newOptions) error {
 	if err := promptNew(a.Streams, o); err != nil {
 		return err
 	}
-	if o.airbyte != "" {
-		return writeAirbyte(a, o)
+	if from, ok := o.peerOf(); ok {
+		return writeConnector(a, o, from)
 	}
 	made, err := makeNew(a, o)
 	if err != nil {

@@ -26,6 +26,7 @@ func (o *newOptions) allSources() []newSource {
 		{"openapi", "file or URL of the OpenAPI document", &o.openapi},
 		{"har", "HAR file", &o.har},
 		{"airbyte", "low-code manifest of an Airbyte connector", &o.airbyte},
+		{"dlt", "configuration of dlt's rest_api, JSON or Python", &o.dlt},
 		{"example", "name of the example (starter run example: lists them)", &o.example},
 		{"style", "style of the API: " + strings.Join(scaffold.Styles, ", "), &o.style},
 	}
@@ -42,8 +43,8 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	if len(given) > 1 {
 		return cli.UsageError("%s exclude each other", strings.Join(given, " and "))
 	}
-	if o.airbyte == "" && (len(o.streams) > 0 || o.perStream || o.strict) {
-		return cli.UsageError("--stream, --per-stream and --strict are for --airbyte")
+	if _, ok := o.peerOf(); !ok && (len(o.streams) > 0 || o.perStream || o.strict) {
+		return cli.UsageError("--stream, --per-stream and --strict are for --airbyte and --dlt")
 	}
 	described := len(given) > 0 || o.style != ""
 	q := newPrompter(streams)
@@ -56,7 +57,7 @@ func promptNew(streams cli.Streams, o *newOptions) error {
 	case !described && o.yes:
 		o.style = scaffold.StylePage
 	case !described:
-		return cli.UsageError("choose a source for the playbook: --curl, --openapi, --har, --airbyte, --example or --style; --yes uses defaults")
+		return cli.UsageError("choose a source for the playbook: --curl, --openapi, --har, --airbyte, --dlt, --example or --style; --yes uses defaults")
 	}
 	if asks && !o.probe && o.curl != "" && o.curl != "-" {
 		if err := q.offerProbe(o); err != nil {

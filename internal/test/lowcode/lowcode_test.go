@@ -84,7 +84,7 @@ var fixtures = map[string]int{
 // TestFixtures plays small manifests.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join("..", "..", "program", "airbyte", "testdata", "manifests")
+	folder := filepath.Join("..", "..", "program", "connector", "testdata", "manifests")
 	count := &tally{}
 	t.Run("streams", func(t *testing.T) {
 		for name, kills := range fixtures {

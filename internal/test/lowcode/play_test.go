@@ -27,7 +27,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/seal"
 	"reprise/internal/observe/ending"
-	"reprise/internal/program/airbyte"
+	"reprise/internal/program/connector"
 	"reprise/internal/program/host"
 	"reprise/internal/test/testenv"
 	"reprise/internal/test/testenv/testworker"
@@ -101,7 +101,7 @@ func (p play) run() (out verdict) {
 	r.config = a.aim(r.config).(map[string]any)
 	c.complete(r.config, manifest, false)
 	a.findLogins(r, stream)
-	converted, err := airbyte.ConvertManifest(data, airbyte.Options{Name: p.stream, Connector: p.connector, Streams: []string{p.stream}, Read: p.read})
+	converted, err := connector.ConvertManifest(data, connector.Options{Name: p.stream, Connector: p.connector, Streams: []string{p.stream}, Read: p.read})
 	require.NoError(p.t, err)
 	for _, gap := range converted.Gaps {
 		out.gaps = append(out.gaps, gap.String())
@@ -223,7 +223,7 @@ type world struct {
 	warnings string
 }
 
-func (p play) newWorld(converted *airbyte.Result, c *configurer, config map[string]any) *world {
+func (p play) newWorld(converted *connector.Result, c *configurer, config map[string]any) *world {
 	w := &world{play: p, env: testenv.Temporal(p.t), dir: p.t.TempDir()}
 	w.queue = w.env.NewTaskQueue()
 	connections := activities.Connections{}

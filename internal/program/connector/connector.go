@@ -1,0 +1,122 @@
+// Package connector converts what other tools read of APIs to playbooks with tests: low-code manifests of Airbyte, and
+// configurations of dlt's rest_api source. A part without a counterpart is a gap: it becomes a comment at its place and an
+// entry in the result, and the rest of its stream is converted.
+package connector
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reprise/internal/program/scaffold"
+	"reprise/interpreter/playbook/check"
+)
+
+// Options choose what to convert, and how.
+type Options struct {
+	Name string // of the playbook
+	// Connector names the connections and the database; "" means the name of the playbook.
+	Connector string
+	File      string   // name of the file of the playbook, which the test names; "" is that of the playbook
+	Streams   []string // those to convert, with their parents; none for all
+	Sink      string   // where rows go, one of scaffold.Sinks; "" is SQLite
+	// Read reads files that the manifest refers to, such as schemas, by their path relative to the manifest; nil if
+	// they are not available.
+	Read func(path string) ([]byte, error)
+}
+
+// Gap is a part of a stream that has no counterpart.
+type Gap struct {
+	Stream    string `json:"stream"`
+	Component string `json:"component"` // its type, such as CustomRecordExtractor
+	Reason    string `json:"reason"`
+}
+
+// String returns the gap on one line.
+func (g Gap) String() string {
+	if g.Reason == "" {
+		return g.Component
+	}
+	return g.Component + ": " + g.Reason
+}
+
+// Result is the playbook made from a manifest.
+type Result struct {
+	scaffold.Draft
+
+	Streams []string
+	// Gaps are the parts that were not converted.
+	Gaps []Gap
+	// Secrets is the name of the secrets file that a step of the playbook reads; "" if there is none.
+	Secrets string
+}
+
+// converter converts one manifest or configuration.
+type converter struct {
+	Options
+
+	origin   string // says of what the streams are, in the comment of the playbook
+	gaps     []Gap  // of no step
+	manifest component
+	spec     component
+	names    map[string]bool // that are taken
+	list     []*step         // in the order in which they run
+	steps    map[string]*step
+	read     trace // of the configuration, by everything so far
+	logins   []*login
+	sizes    []pageSize
+	forms    map[string]string // layouts of the times of keys of the configuration
+	notes    []string
+}
+
+// newConverter returns a converter. The error says which option is wrong.
+func newConverter(options Options, origin string) (*converter, error) {
+	options.Sink = cmp.Or(options.Sink, scaffold.SinkSQLite)
+	if !slices.Contains(scaffold.Sinks, options.Sink) {
+		return nil, fmt.Errorf("the sink %q is unknown; expected one of %s", options.Sink, strings.Join(scaffold.Sinks, ", "))
+	}
+	options.Name = scaffold.NameOf(options.Name, "connector")
+	options.Connector = scaffold.NameOf(cmp.Or(options.Connector, options.Name), "connector")
+	return &converter{Options: options, origin: origin, names: map[string]bool{}, steps: map[string]*step{}, forms: map[string]string{}}, nil
+}
+
+// unusedName returns the first name, with a number if necessary, that no step, element or key has.
+func (c *converter) unusedName(names ...string) string {
+	for i := 1; ; i++ {
+		for _, name := range names {
+			if i > 1 {
+				name = fmt.Sprintf("%s_%d", name, i)
+			}
+			if name != "" && !c.names[name] && check.FreeName(name) == name {
+				c.names[name] = true
+				return name
+			}
+		}
+	}
+}
+
+// pageSize is a workload key for the number of rows on a page; tests set it to a smaller number.
+type pageSize struct {
+	name string
+	rows int
+}
+
+// sizeOf returns the workload key for a page size.
+func (c *converter) sizeOf(rows int) code {
+	for _, one := range c.sizes {
+		if one.rows == rows {
+			return code{text: one.name, prec: precAtom, calm: true}
+		}
+	}
+	one := pageSize{name: c.unusedName("page_size", fmt.Sprintf("page_size_%d", rows)), rows: rows}
+	c.sizes = append(c.sizes, one)
+	return code{text: one.name, prec: precAtom, calm: true}
+}
+
+// addNote adds a note for people, unless it was added before.
+func (c *converter) addNote(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
+		c.notes = append(c.notes, text)
+	}
+}

@@ -1,0 +1,223 @@
+// Package pyliteral reads literals from Python source without running it: the configuration of a source is a dict of
+// texts, numbers, lists and dicts, beside calls and functions that only Python can evaluate.
+package pyliteral
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// CallExpr is a call whose arguments were read, such as HttpBasicAuth("user", dlt.secrets["password"]).
+type CallExpr struct {
+	Name  string // with the names of its modules
+	Args  []any
+	Named map[string]any
+}
+
+// NameExpr is a name, or a member of one by constant keys, such as dlt.secrets["token"].
+type NameExpr struct {
+	Name string
+	Keys []string
+}
+
+// Lambda is a function of one expression.
+type Lambda struct {
+	Params []string
+	Body   string // its source
+}
+
+// FString is an f-string: texts, and what is between its braces.
+type FString struct{ Parts []any }
+
+// Other is an expression that was not read.
+type Other struct{ Text string }
+
+// maxDepth bounds the nesting of values. Parsing is recursive, so without it a file full of brackets would exhaust the
+// stack.
+const maxDepth = 60
+
+// maxResolved bounds how many names are replaced by their values. Without it, lists of names of lists would grow without
+// end.
+const maxResolved = 1000
+
+// ErrTooDeep says that values are nested too deep.
+var ErrTooDeep = errors.New("values are nested too deep")
+
+// FindDict returns the one dict in a source that has all keys. Names of variables that have one literal as their value
+// are replaced by it. The error says that there is none, or several, or what cannot be read.
+func FindDict(source string, keys ...string) (map[string]any, error) {
+	tokens, err := lexTokens(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{source: source, tokens: tokens}
+	var found []map[string]any
+	var lines []string
+	for i := 0; i < len(tokens); i++ {
+		if tokens[i].text != "{" || tokens[i].kind != operator {
+			continue
+		}
+		p.at = i
+		value, err := p.parseValue()
+		if errors.Is(err, ErrTooDeep) {
+			return nil, err
+		}
+		dict, isDict := value.(map[string]any)
+		if err != nil || !isDict {
+			continue
+		}
+		if hasKeys(dict, keys) {
+			found = append(found, dict)
+			lines = append(lines, fmt.Sprint(1+strings.Count(source[:tokens[i].start], "\n")))
+		}
+		i = p.at - 1
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("there is no dict with %s", strings.Join(keys, " and "))
+	case 1:
+	default:
+		return nil, fmt.Errorf("there are %d dicts with %s, in lines %s; leave one in the file", len(found), strings.Join(keys, " and "), strings.Join(lines, ", "))
+	}
+	r := &resolver{values: p.assignedValues(), left: maxResolved}
+	resolved := r.resolve(found[0], maxDepth).(map[string]any) // a map stays one
+	return resolved, nil
+}
+
+func hasKeys(dict map[string]any, keys []string) bool {
+	for _, key := range keys {
+		if _, has := dict[key]; !has {
+			return false
+		}
+	}
+	return true
+}
+
+// resolver replaces names by what was assigned to them.
+type resolver struct {
+	values map[string]any
+	left   int // replacements that are still allowed
+}
+
+func (r *resolver) resolve(of any, depth int) any {
+	if depth == 0 {
+		return of
+	}
+	switch of := of.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		if below, isMap := r.resolve(of[spread], depth-1).(map[string]any); isMap {
+			for key, value := range below {
+				out[key] = value
+			}
+		} else if of[spread] != nil {
+			out[spread] = of[spread]
+		}
+		for key, value := range of {
+			if key != spread {
+				out[key] = r.resolve(value, depth-1)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(of))
+		for i, value := range of {
+			out[i] = r.resolve(value, depth-1)
+		}
+		return out
+	case *CallExpr:
+		call := &CallExpr{Name: of.Name, Named: map[string]any{}}
+		for _, value := range of.Args {
+			call.Args = append(call.Args, r.resolve(value, depth-1))
+		}
+		for name, value := range of.Named {
+			call.Named[name] = r.resolve(value, depth-1)
+		}
+		return call
+	case *FString:
+		out := &FString{}
+		for _, part := range of.Parts {
+			out.Parts = append(out.Parts, r.resolve(part, depth-1))
+		}
+		return joinFormatted(out)
+	case *NameExpr:
+		if value, has := r.values[of.Name]; has && len(of.Keys) == 0 && r.left > 0 {
+			r.left--
+			return r.resolve(value, depth-1)
+		}
+	}
+	return of
+}
+
+// joinFormatted returns an f-string as a text if all of it is known.
+func joinFormatted(of *FString) any {
+	var b strings.Builder
+	for _, part := range of.Parts {
+		switch part := part.(type) {
+		case string:
+			b.WriteString(part)
+		case int:
+			fmt.Fprint(&b, part)
+		default:
+			return of
+		}
+	}
+	return b.String()
+}
+
+// assignedValues returns the values of variables that are assigned once. A parameter of a function whose default is the
+// configuration of dlt stands for the key of its name there.
+func (p *parser) assignedValues() map[string]any {
+	values, again := map[string]any{}, map[string]bool{}
+	for i, t := range p.tokens {
+		if t.kind != name {
+			continue
+		}
+		at := p.afterAnnotation(i + 1)
+		if p.tokens[at].kind != operator || p.tokens[at].text != "=" {
+			continue
+		}
+		p.at = at + 1
+		value, err := p.parseValue()
+		if err != nil {
+			continue
+		}
+		starts := i == 0 || p.tokens[i-1].kind == newline
+		if reference, is := value.(*NameExpr); is && (reference.Name == "dlt.secrets.value" || reference.Name == "dlt.config.value") {
+			value, starts = &NameExpr{Name: strings.TrimSuffix(reference.Name, ".value"), Keys: []string{t.text}}, true
+		}
+		if _, has := values[t.text]; has && starts {
+			again[t.text] = true
+		}
+		if starts {
+			values[t.text] = value
+		}
+	}
+	for one := range again {
+		delete(values, one)
+	}
+	return values
+}
+
+// afterAnnotation returns the place behind the annotation of a name, if there is one.
+func (p *parser) afterAnnotation(at int) int {
+	if p.tokens[at].text != ":" || p.tokens[at].kind != operator {
+		return at
+	}
+	depth := 0
+	for at++; p.tokens[at].kind != end && p.tokens[at].kind != newline; at++ {
+		switch t := p.tokens[at]; {
+		case t.kind != operator:
+		case t.text == "[" || t.text == "(":
+			depth++
+		case t.text == "]" || t.text == ")":
+			if depth--; depth < 0 {
+				return at
+			}
+		case depth == 0 && t.text != ".":
+			return at
+		}
+	}
+	return at
+}
