@@ -128,6 +128,11 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	if err != nil {
 		return shaped, err
 	}
+	if mapping != nil {
+		shaped.Notes = append(shaped.Notes, AbsentInMap(mapping, in.Shape.Map.Places, list)...)
+		list = nil // its elements are not what fields see
+	}
+	shaped.Notes = append(shaped.Notes, absentNotes(fields, list, rows)...)
 	to := &expression.Value{Data: rows}
 	if !isList {
 		to.Data = rows[0]

@@ -131,6 +131,41 @@ func TestReshapeNotes(t *testing.T) {
 	require.Contains(t, notes[0], "(line 3, column ")
 }
 
+// TestReshapeNotesAbsentMembers: a member that no row has is noted, with its place, where the field is empty in all rows.
+func TestReshapeNotesAbsentMembers(t *testing.T) {
+	t.Parallel()
+	rows := []any{row{"id": 1, "name": "a", "n": 0}, row{"id": 2, "n": nil}}
+	for template, note := range map[string]string{
+		"{{ row.namee }}":                  "fields.x: no row has row.namee; did you mean row.name? (line 3, column 8)",
+		"{{ lower(row.customer) }}":        "fields.x: no row has row.customer (line 3, column 14)",
+		"{{ row.nam == 'a' }}":             "fields.x: no row has row.nam; did you mean row.name? (line 3, column 8)",
+		"crm-{{ row.nam }}":                "fields.x: no row has row.nam; did you mean row.name? (line 3, column 12)",
+		"{{ row.name }}":                   "", // a row has it
+		"{{ row.n }}":                      "", // it is empty, and there
+		"{{ row.nick or row.id }}":         "",
+		"{{ row.nick ?? 'none' }}":         "",
+		"{{ row.deleted_at is defined }}":  "",
+		"{{ row.name if row.id else '' }}": "",
+		"{{ src }}":                        "",
+	} {
+		work := &interpreter.RowWork{
+			Fields: []interpreter.RowField{{Name: "x", Template: template, Places: interpreter.TextPlaces{{Line: 3, Column: 5}}}},
+			Scope:  expression.Of(row{"src": "crm"}),
+		}
+		_, notes, fails := reshaped(t, rows, work)
+		require.Empty(t, fails, template)
+		if note == "" {
+			require.Empty(t, notes, template)
+			continue
+		}
+		require.Equal(t, []string{note}, notes, template)
+	}
+	args := "{{ map(result, {id: .id, full: .nam, nick: .nick ?? ''}) }}"
+	mapped := &interpreter.RowWork{Map: &interpreter.RowField{Name: "args", Template: args, Places: interpreter.TextPlaces{{Line: 1, Column: 1}}}}
+	_, notes, _ := reshaped(t, rows, mapped)
+	require.Equal(t, []string{"args: no row has #.nam; did you mean #.name? (line 1, column 33)"}, notes)
+}
+
 // TestReshapeKeepsRowsOfThePage: where a state recognizes rows, those of the page stay beside those that are written.
 func TestReshapeKeepsRowsOfThePage(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package call
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/page"
@@ -109,23 +108,9 @@ func (u *unmatchedWhere) plusPage(where *playbook.Node, rows []any, kept int) *u
 // missingMember returns a member of rows that `where` names and that no row has, with a suggestion; "" for none.
 func missingMember(where *playbook.Node, rows []any) string {
 	for _, ref := range where.Refs() {
-		if ref.Root != playbook.RowWord || len(ref.Path) == 0 {
-			continue
+		if member := interpreter.AbsentMember(playbook.RowWord, ref, rows); member != "" {
+			return member
 		}
-		name, isName := ref.Path[0].(string)
-		isThere := func(row any) bool {
-			fields, isMap := row.(map[string]any)
-			_, has := fields[name]
-			return has || !isMap
-		}
-		if !isName || slices.ContainsFunc(rows, isThere) {
-			continue
-		}
-		member, names := playbook.RowWord+"."+name, playbook.SortedKeys(rows[0].(map[string]any)) //nolint:forcetypeassert // all are maps
-		if suggested := expression.Suggest(name, names); suggested != "" {
-			return member + "; did you mean " + playbook.RowWord + "." + suggested + "?"
-		}
-		return member
 	}
 	return ""
 }

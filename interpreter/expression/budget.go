@@ -56,6 +56,9 @@ func NewBudget(limits Limits, now time.Time) *Budget {
 // DecisionBudget returns an unused budget with DecisionLimits.
 func DecisionBudget(now time.Time) *Budget { return NewBudget(DecisionLimits, now) }
 
+// Unused returns an unused budget with the same limits and time.
+func (b *Budget) Unused() *Budget { return NewBudget(b.limits, b.now) }
+
 // Renew resets the used steps and bytes, so that the next piece of work has the whole budget. The notes stay.
 func (b *Budget) Renew() { b.steps, b.bytes = 0, 0 }
 

@@ -111,6 +111,13 @@ func (b *Budget) Notes() []string {
 	return messages
 }
 
+// AddPlaced adds a message that names its place.
+func (b *Budget) AddPlaced(message string) {
+	if len(b.notes) < mostNotes {
+		b.notes = append(b.notes, note{message: message, placed: true})
+	}
+}
+
 // moveNotes shifts the offsets of the notes from index from on.
 func (b *Budget) moveNotes(from, by int) {
 	for i := from; i < len(b.notes); i++ {

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
@@ -76,6 +77,55 @@ func (f *indexFinder) Visit(node *ast.Node) {
 
 // Refs returns the names that the mapping of an element takes from its scope.
 func (m *RowMap) Refs() []Ref { return slices.Clone(m.refs) }
+
+// Members returns the members of the element that the mapping of an element names, without those whose absence it
+// provides for, as #.a ?? 0 does. Their root is "#", and their offset is that of the member in the template.
+func (m *RowMap) Members() (members []Ref) {
+	predicate, isPredicate := m.each.tree.(*ast.PredicateNode)
+	if !isPredicate {
+		return nil
+	}
+	named := &elementMembers{}
+	ast.Walk(&predicate.Node, named)
+	source := []rune(m.each.source)
+	for _, node := range named.members {
+		key, isText := node.Property.(*ast.StringNode)
+		at := node.Property.Location()
+		if !isText || slices.Contains(named.nested, node) || at.To > len(source) || hasFallback(source, at.From, at.To) {
+			continue
+		}
+		members = append(members, Ref{Root: "#", Path: []any{key.Value}, Offset: m.base + at.From, End: m.base + at.To})
+	}
+	return members
+}
+
+// elementMembers finds the members of # in a predicate; nested are those in predicates below it, whose # is another one.
+type elementMembers struct{ members, nested []*ast.MemberNode }
+
+// Visit implements ast.Visitor.
+func (f *elementMembers) Visit(node *ast.Node) {
+	switch node := (*node).(type) {
+	case *ast.MemberNode:
+		if pointer, is := node.Node.(*ast.PointerNode); is && pointer.Name == "" {
+			f.members = append(f.members, node)
+		}
+	case *ast.PredicateNode:
+		below := &elementMembers{}
+		ast.Walk(&node.Node, below)
+		f.nested = append(f.nested, below.members...)
+	}
+}
+
+// What follows, or precedes, a member that may be absent.
+var (
+	fallbackBehind = regexp.MustCompile(`(?i)^['"\])]*\s*(\?|\|\||or\b|is\b|\|\s*default\b|[=!]=\s*(nil|none|null)\b)`)
+	fallbackBefore = regexp.MustCompile(`(?i)(default|get)\s*\(\s*[#.]+$|(\?|\|\||\bor|\bif|\?[^,{}]*:|\belse)\s*[#.]+$`)
+)
+
+// hasFallback reports whether an expression provides for the absence of the member that begins and ends there.
+func hasFallback(source []rune, from, to int) bool {
+	return fallbackBehind.MatchString(string(source[to:])) || fallbackBefore.MatchString(string(source[:from]))
+}
 
 // List evaluates the list. The error is an *Error with an offset in the source of the template.
 func (m *RowMap) List(scope Scope, b *Budget) (any, error) { return m.list.evalAt(m.base, scope, b) }

@@ -94,3 +94,25 @@ func TestRowMapOfMany(t *testing.T) {
 	_, err = of("{{ map(7, #) }}")
 	require.ErrorContains(t, err, "map needs a list")
 }
+
+// TestMembersOfRowMap: what a mapping names of its element, without what it names of others, and what may be absent.
+func TestMembersOfRowMap(t *testing.T) {
+	t.Parallel()
+	for text, names := range map[string][]any{
+		"{{ map(rows, {'id': #.id, 'name': .name, 'from': src.name}) }}":                             {"id", "name"},
+		"{{ map(rows, {id: .id, tags: map(.tags, .label), n: len(filter(.of, #.x > 1))}) }}":         {"id", "tags", "of"},
+		"{{ map(rows, {a: .a ?? 0, b: .b | default('x'), c: default(.c, 1), d: .d or '', e: .e}) }}": {"e"},
+		"{{ map(rows, {a: .a is defined, b: .b != nil ? .c : .d, e: .get('e')}) }}":                  {},
+		"{{ map(rows, .of.x) }}": {"of"},
+	} {
+		template, problems := expression.ParseTemplate(text)
+		require.Empty(t, problems, text)
+		var found []any
+		for _, ref := range template.RowMap().Members() {
+			name, _ := ref.Path[0].(string)
+			found = append(found, name)
+			require.Equal(t, name, string([]rune(text)[ref.Offset:ref.End]), text)
+		}
+		require.ElementsMatch(t, names, found, text)
+	}
+}

@@ -24,6 +24,25 @@ func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expres
 	return list, err == nil
 }
 
+// noteAbsent notes members that the args of a sink name of the rows that they map and that none of them has. The list is
+// evaluated with a budget of its own.
+func (b *Builder) noteAbsent(scope *interpreter.Scope, budget *expression.Budget) {
+	args := b.action.Args
+	if b.source.Sink == nil || args.Template == nil {
+		return
+	}
+	rows := args.Template.RowMap()
+	if rows == nil || len(rows.Members()) == 0 {
+		return
+	}
+	list, err := rows.List(scope, budget.Unused())
+	if elements, isList := list.([]any); err == nil && isList {
+		for _, text := range interpreter.AbsentInMap(rows, interpreter.TextPlacesOf(args), elements) {
+			budget.AddPlaced(text)
+		}
+	}
+}
+
 // rowWork returns what the attempt does with the rows that a sink writes, or that it moves; nil for nothing. The
 // values that its expressions use are included, except a result that the sink writes anyway.
 func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {

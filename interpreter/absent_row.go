@@ -1,0 +1,67 @@
+package interpreter
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// AbsentMember returns the member of rows that a reference to the root names and that none of them has, with a suggestion. It
+// returns "" if a row has it, or is not a map, and for other references.
+func AbsentMember(root string, ref expression.Ref, rows []any) string {
+	if ref.Root != root || len(ref.Path) == 0 || len(rows) == 0 {
+		return ""
+	}
+	name, isName := ref.Path[0].(string)
+	isThere := func(row any) bool {
+		fields, isMap := row.(map[string]any)
+		_, has := fields[name]
+		return has || !isMap
+	}
+	if !isName || slices.ContainsFunc(rows, isThere) {
+		return ""
+	}
+	member, names := root+"."+name, playbook.SortedKeys(expression.MapOf(rows[0]))
+	if suggested := expression.Suggest(name, names); suggested != "" {
+		return member + "; did you mean " + root + "." + suggested + "?"
+	}
+	return member
+}
+
+// presenceTest matches words with which an expression asks whether a member is there.
+var presenceTest = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
+
+// absentNotes returns notes about members that the fields of a sink name and that none of its rows has, where the field is
+// empty, false or 0 in all rows: such a member is probably misspelt. A reference is looked up in the rows as they were.
+func absentNotes(fields []fieldValue, rows, shaped []any) (notes []string) {
+	for _, field := range fields {
+		if !field.ofRow || presenceTest.MatchString(field.Template) || slices.ContainsFunc(shaped, field.isFilled) {
+			continue
+		}
+		for _, ref := range field.template.Refs() {
+			if member := AbsentMember(playbook.RowWord, ref, rows); member != "" {
+				notes = append(notes, fmt.Sprintf("fields.%s: no row has %s%s", field.Name, member, field.Places.placeNote(ref.Offset)))
+			}
+		}
+	}
+	return notes
+}
+
+// isFilled reports whether a row has a value for the field. Text around an expression says nothing of it.
+func (f fieldValue) isFilled(row any) bool {
+	_, single := f.template.SingleProgram()
+	return single && expression.Truthy(expression.MapMember(row, f.Name))
+}
+
+// AbsentInMap returns notes about members that a mapping names of its elements and that none of these has.
+func AbsentInMap(mapping *expression.RowMap, places TextPlaces, elements []any) (notes []string) {
+	for _, ref := range mapping.Members() {
+		if member := AbsentMember("#", ref, elements); member != "" {
+			notes = append(notes, fmt.Sprintf("args: no row has %s%s", member, places.placeNote(ref.Offset)))
+		}
+	}
+	return notes
+}
