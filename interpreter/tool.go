@@ -204,6 +204,8 @@ type RowCounts struct {
 	// RoundedValues counts values that a column stores only in part: numbers with more digits than it stores, times
 	// with more decimal places or, in columns of dates, with a time of day, and texts that it cuts off.
 	RoundedValues int `json:"rounded_values,omitempty"`
+	// RoundedKeys counts those of them in columns of the key, by which rows with different keys may become one.
+	RoundedKeys int `json:"rounded_keys,omitempty"`
 	// UnwrittenRows counts rows that the database accepted but did not write, because of a trigger or a rule of the
 	// table.
 	UnwrittenRows int `json:"unwritten_rows,omitempty"`
@@ -219,7 +221,8 @@ func (l *RowCounts) Plus(more *RowCounts) *RowCounts {
 	return &RowCounts{
 		DiscardedValues: l.DiscardedValues + more.DiscardedValues,
 		DiscardedRows:   l.DiscardedRows + more.DiscardedRows, RejectedRows: l.RejectedRows + more.RejectedRows,
-		RoundedValues: l.RoundedValues + more.RoundedValues, UnwrittenRows: l.UnwrittenRows + more.UnwrittenRows, UndeletedRows: l.UndeletedRows + more.UndeletedRows,
+		RoundedValues: l.RoundedValues + more.RoundedValues, RoundedKeys: l.RoundedKeys + more.RoundedKeys,
+		UnwrittenRows: l.UnwrittenRows + more.UnwrittenRows, UndeletedRows: l.UndeletedRows + more.UndeletedRows,
 	}
 }
 

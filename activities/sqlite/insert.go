@@ -108,7 +108,11 @@ func (i *inserter) insertRange(ctx context.Context, first, end int) (written int
 	case err == nil:
 		return written, nil
 	case end-first == 1:
-		return 0, fmt.Errorf("%s: %w", i.RowText(i.OriginalNumber(first)), err)
+		hint := ""
+		if i.DeletesOthers() {
+			hint = "; the table says ON CONFLICT REPLACE, which would delete the row that is there"
+		}
+		return 0, fmt.Errorf("%s: %w%s", i.RowText(i.OriginalNumber(first)), err, hint)
 	}
 	return 0, fmt.Errorf("%s: %w", i.RowsText(i.OriginalNumber(first), i.OriginalNumber(end-1)), err)
 }
@@ -135,9 +139,17 @@ func (i *inserter) insertStatement(rows int) string {
 		if i.names != "" {
 			values = " (" + i.names + ") VALUES " + strings.Repeat(i.row+", ", rows-1) + i.row
 		}
-		i.statements[rows] = "INSERT INTO " + i.QuotedTable() + values + i.ConflictClause(sqltool.HasAll)
+		i.statements[rows] = "INSERT " + orAbort(i.TableWrite) + "INTO " + i.QuotedTable() + values + i.ConflictClause(sqltool.HasAll)
 	}
 	return i.statements[rows]
+}
+
+// orAbort returns what makes a conflict an error where the table is declared to delete the rows that are in the way.
+func orAbort(w *sqltool.TableWrite) string {
+	if w.DeletesOthers() {
+		return "OR ABORT "
+	}
+	return ""
 }
 
 // columnsAndValues returns the columns of an INSERT and the placeholders of a row. A NOT NULL column that the rows

@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -199,15 +201,21 @@ func (t *tableTx) ReadColumns(ctx context.Context, w *sqltool.TableWrite) ([]sql
 }
 
 func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite) (columns []sqltool.Column, err error) {
-	const describe = `SELECT name, type, hidden IN (2, 3), "notnull" AND dflt_value IS NULL AND hidden = 0 FROM pragma_table_xinfo(%s) WHERE hidden <> 1` // 2 and 3 are generated
-	query, args := fmt.Sprintf(describe, "?"), []any{w.Table[len(w.Table)-1]}
+	const describe = `SELECT name, type, hidden IN (2, 3), "notnull" AND dflt_value IS NULL AND hidden = 0,
+		(SELECT sql FROM sqlite_schema AS s WHERE s.type = 'table' AND lower(s.name) = lower(?1))
+		FROM pragma_table_xinfo(%s) WHERE hidden <> 1` // 2 and 3 are generated
+	query, args := fmt.Sprintf(describe, "?1"), []any{w.Table[len(w.Table)-1]}
 	if len(w.Table) > 1 {
-		query, args = fmt.Sprintf(describe, "?, ?"), append(args, w.Table[0])
+		query, args = fmt.Sprintf(describe, "?1, ?2"), append(args, w.Table[0])
 	}
 	err = tx.Query(ctx, query, args, func(scan func(...any) error) error {
-		var column sqltool.Column
-		err := scan(&column.Name, &column.Type, &column.ReadOnly, &column.Required)
+		var (
+			column sqltool.Column
+			create sql.NullString
+		)
+		err := scan(&column.Name, &column.Type, &column.ReadOnly, &column.Required, &create)
 		column.Bytes = sqltool.BytesOfDeclared(column.Type)
+		column.DeletesOthers = conflictReplaces.MatchString(create.String)
 		columns = append(columns, column)
 		return err
 	})
@@ -226,6 +234,9 @@ func readColumns(ctx context.Context, tx sqltool.StateTx, w *sqltool.TableWrite)
 	}
 	return columns, nil
 }
+
+// conflictReplaces matches a unique constraint that deletes the rows that a new one conflicts with.
+var conflictReplaces = regexp.MustCompile(`(?i)(unique|primary\s+key)\s*(\([^)]*\))?\s*(asc|desc)?\s*on\s+conflict\s+replace`)
 
 // collationsOf returns the collations of columns other than BINARY. SQLite does not report them, but compares the
 // rows of a UNION by the collation of its first column.

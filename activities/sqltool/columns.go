@@ -22,6 +22,8 @@ type Column struct {
 	// Collation is the one by which texts of the column are compared, as the database names it; "" for that of the type. SQLite says it
 	// only of columns that a write compares.
 	Collation string
+	// DeletesOthers says that the table is declared to delete rows that a new one conflicts with: ON CONFLICT REPLACE in SQLite.
+	DeletesOthers bool
 }
 
 // ColumnKind classifies a column's type, as finely as writes need.
@@ -368,6 +370,9 @@ func KindOfDeclared(name string) ColumnKind {
 		{"FLOA", kindDouble},
 		{"NUMERIC", kindNumeric},
 		{"DECIMAL", kindNumeric},
+		{"NUMBER", kindNumeric},
+		{"MONEY", kindNumeric},
+		{"CURRENCY", kindNumeric},
 		{"BOOL", kindBoolean},
 		{"JSON", kindJSON},
 		{"DATE", kindInstant},

@@ -68,13 +68,29 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 			w.Rows[i] = w.rowWith(i, column.Name, sent)
 		}
 		if problem == "" {
-			w.leftOut.RoundedValues += reads.keeps.countCut(value)
+			countCutValue(w, column.Name, reads.keeps, value)
 		}
 	}
 	if marked != nil {
 		w.discardValues(column.Name, marked)
 	}
 	return nil
+}
+
+// countCutValue counts a value that its column keeps only in part.
+func countCutValue(w *TableWrite, column string, keeps precision, value any) {
+	cut, isKey := keeps.countCut(value), mergesBy(w, column)
+	if keeps.unit != ignoresBlanks || isKey {
+		w.leftOut.RoundedValues += cut
+	}
+	if isKey {
+		w.leftOut.RoundedKeys += cut
+	}
+}
+
+// mergesBy reports whether rows whose values of the column are equal in the table become one row.
+func mergesBy(w *TableWrite, column string) bool {
+	return w.name != modeInsert && slices.Contains(w.Key, column)
 }
 
 func markRow(marked []bool, row, rows int) []bool {

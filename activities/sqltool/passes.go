@@ -218,6 +218,11 @@ func (c tableColumns) NeedsValue(column string) bool {
 	return slices.ContainsFunc(c, func(one Column) bool { return one.Required && one.Name == column })
 }
 
+// DeletesOthers reports whether the table is declared to delete rows that a new one conflicts with.
+func (c tableColumns) DeletesOthers() bool {
+	return slices.ContainsFunc(c, func(one Column) bool { return one.DeletesOthers })
+}
+
 // AbsentColumns returns the columns that no row has and a new one needs. A row that is there has them.
 func (w *TableWrite) AbsentColumns() (columns []string) {
 	if !w.upsert {

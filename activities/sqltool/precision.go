@@ -31,6 +31,7 @@ const (
 	keepsClock                         // a time of day without its date, with so many decimal places of a second
 	keepsBlanks                        // characters, of which only blanks are cut off: varchar(n)
 	keepsBytes                         // bytes of a text: name
+	ignoresBlanks                      // all but blanks at the end: char(n), which pads texts with them and finds no difference
 )
 
 // precisionOfType returns the precision of a type of PostgreSQL, whose kind is known
@@ -72,6 +73,8 @@ func precisionOfType(typed string, kind ColumnKind) precision {
 			return precision{keepsDecimals, cents}
 		case "time with time zone", "timetz":
 			return precision{keepsClock, fraction}
+		case "character", "char", "bpchar":
+			return precision{unit: ignoresBlanks}
 		case "name":
 			return precision{keepsBytes, nameBytes}
 		case `"char"`:
@@ -125,7 +128,7 @@ func (p precision) cutsNumber(number any) bool {
 	case keepsReal:
 		float, _ := expression.NearestFloat(number)
 		return expression.IsRounded(number) || !math.IsNaN(float) && strconv.FormatFloat(float, 'g', -1, 64) != strconv.FormatFloat(float, 'g', -1, 32)
-	case keepsAll, keepsFraction, keepsDay, keepsClock, keepsBlanks, keepsBytes:
+	case keepsAll, keepsFraction, keepsDay, keepsClock, keepsBlanks, keepsBytes, ignoresBlanks:
 	}
 	return false
 }
@@ -146,6 +149,8 @@ func (p precision) cutsText(text string) bool {
 		return len(characters) > p.most && strings.Trim(string(characters[p.most:]), " ") == ""
 	case keepsBytes:
 		return len(text) > p.most
+	case ignoresBlanks:
+		return strings.HasSuffix(text, " ")
 	case keepsAll:
 	}
 	return false

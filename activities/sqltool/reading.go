@@ -16,7 +16,7 @@ type Reading int
 const (
 	readsAll      Reading = iota // the database keeps the text, or refuses it
 	readsNumber                  // numbers, and texts that are the plain form of one
-	readsLike                    // any text, but what looks like a number becomes one
+	readsLike                    // any text that does not look like a number, which would become one
 	readsText                    // texts, where the database would make numbers of booleans
 	readsBoolean                 // booleans as databases write them
 	readsInstant                 // times, with their offsets
@@ -115,6 +115,7 @@ var booleans = map[string]bool{"true": true, "false": false, "t": true, "f": fal
 // Problems of values that would become others.
 const (
 	noPlainNumber = "is not the plain form of a number"
+	becomesNumber = "is a text of which SQLite would make a number"
 	noBoolean     = "is not one of the booleans true, false, t, f, 1 and 0"
 	movingTime    = "is not a time but a word for one, which depends on the clock of the database"
 	unknownZone   = "has an unknown zone; write its offset, such as +02:00"
@@ -236,11 +237,15 @@ func (r Reader) readText(text string) (sent any, problem string) {
 // readNumber reads a text for a column of numbers. SQLite would round one with many digits.
 func (r Reader) readNumber(text string) (sent any, problem string) {
 	switch {
+	case r.of == readsLike:
+		if numberLike.MatchString(text) {
+			return text, becomesNumber
+		}
 	case isPlainNumber(text):
 		if r.affine && !isKept(text) {
 			return json.Number(text), ""
 		}
-	case r.of == readsNumber, numberLike.MatchString(text):
+	default:
 		return text, noPlainNumber
 	}
 	return text, ""

@@ -180,9 +180,10 @@ as now or today is one in any column of times. So are 02/03/2024, whose day or m
 be first, and a number. SQLite has no such columns: a time keeps its text. A value of
 which a column keeps a part is written: a number in numeric(p, s), real or double
 precision, the decimal places of a time, its time of day in a date, its date in a time.
-rounded_values counts such values, and the run has a warning. unwritten_rows counts rows
-that a trigger or rule of the table kept out of it, with a warning too, and
-undeleted_rows those that a trigger kept in it although they should be gone.
+rounded_values counts such values, and the run has a warning, and rounded_keys those in
+columns of the key, by which rows may become one. unwritten_rows counts rows that a
+trigger or rule of the table kept out of it, with a warning too, and undeleted_rows
+those that a trigger kept in it although they should be gone.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
 of the table. Only rows are replaced, never the table, so it keeps its views, grants,

@@ -55,6 +55,10 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 			"%d values were rounded or cut to what their columns keep (as numeric(p, s), real, date and time do)",
 		},
 		{
+			left.RoundedKeys, "1 of these values is in a column of the key, so that rows with different keys may have become one",
+			"%d of these values are in columns of the key, so that rows with different keys may have become one",
+		},
+		{
 			left.UnwrittenRows, "a trigger or rule of the table kept 1 row out of it",
 			"triggers or rules of the table kept %d rows out of it",
 		},
