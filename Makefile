@@ -96,6 +96,12 @@ mutants: bin/devserver ## break the code in ways that tests have to notice, one 
 oracle: bin/devserver ## run 500 random playbooks against an oracle written from the specification, 60 more on a server, 150 that keep a state, and 40 sets of runs that share keys (ORACLEFLAGS='-oracle.seed=1')
 	@go test ./internal/test/oracle -count=1 -timeout 2h -oracle.seed=0 -oracle.rounds=500 -oracle.server=60 -oracle.stories=150 -oracle.queues=40 $(ORACLEFLAGS)
 
+.PHONY: lake-readers
+lake-readers: ## read what sinks write to files with DuckDB, a package of npm, and compare types and values
+	@mkdir -p .cache/duckdb && cp activities/file/testdata/duckdb/package*.json .cache/duckdb
+	@cd .cache/duckdb && npm ci --silent --no-audit --no-fund
+	@go test -count=1 ./activities/file -run '^TestDuckDB' -duckdb '$(CURDIR)/.cache/duckdb'
+
 .PHONY: clocks
 clocks: bin/devserver ## walk through every zone minute by minute, 2024 to 2036, for what schedules do where clocks move, and ask a server for more of them
 	@go test ./interpreter/cron -count=1 -timeout 2h -cron.all
