@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/base/codec"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/seal"
 	"reprise/internal/test/testenv"
@@ -30,7 +31,7 @@ func examine(t *testing.T, wanted int, args ...string) (map[string]operate.Docto
 	for _, check := range report.Checks {
 		checks[check.Name] = check
 	}
-	require.Len(t, checks, 10)
+	require.Len(t, checks, 11)
 	require.Equal(t, wanted, Main(t.Context(), args, cli.Streams{Out: &text, Err: &errs}))
 	require.Empty(t, errs.String())
 	return checks, text.String()
@@ -44,6 +45,7 @@ func TestDoctor(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(key), 0o600))
 	t.Setenv(seal.Variable, key)
 	t.Setenv(seal.FileVariable, file)
+	t.Setenv(codec.Variable, seal.NewKey())
 	y := newYard(t)
 	folder := t.TempDir()
 	connections := filepath.Join(folder, "connections.yaml")
@@ -60,7 +62,7 @@ func TestDoctor(t *testing.T) {
 	for name, want := range map[string]operate.CheckStatus{
 		"server": operate.CheckOK, "namespace": operate.CheckOK, "search attributes": operate.CheckOK, "workers": operate.CheckFailed,
 		"builds": operate.CheckSkipped, "task queue": operate.CheckOK, "open runs": operate.CheckOK, "payload store": operate.CheckFailed,
-		"secret key": operate.CheckFailed, "connections": operate.CheckFailed,
+		"secret key": operate.CheckFailed, "codec key": operate.CheckOK, "connections": operate.CheckFailed,
 	} {
 		require.Equal(t, want, checks[name].Status, "%+v", checks[name])
 		require.Contains(t, text, name)

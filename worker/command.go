@@ -19,6 +19,7 @@ import (
 	"reprise/activities"
 	"reprise/internal/base/build"
 	"reprise/internal/base/callback"
+	"reprise/internal/base/codec"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
@@ -82,6 +83,8 @@ type options struct {
 	egress      string
 	callbackURL string
 	payloads    string
+	encrypted   bool
+	encryption  *codec.Codec
 	audit       string
 	directory   string
 	playbooks   string
@@ -172,6 +175,8 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.payloads, "payload-store", os.Getenv(payload.Variable),
 		"store for values over 128 KiB, such as file:///DIRECTORY or s3://BUCKET; use the same one for every worker and starter ["+
 			payload.Variable+"]")
+	flags.BoolVar(&opts.encrypted, "codec-required", envBool(codec.RequiredVariable),
+		"refuse values of runs that are not encrypted with a key of "+codec.Variable+" ["+codec.RequiredVariable+"]")
 	flags.StringVar(&opts.directory, "directory", os.Getenv("REPRISE_DIRECTORY"),
 		"base folder for relative paths of the file and sqlite tools; default the working directory [REPRISE_DIRECTORY]")
 	opts.addPlaybookFlags(flags)
@@ -245,7 +250,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	defer func() { _ = resources.Audit.Close() }()
 	kept := localserver.KeptAt(server.HostPort)
 	server = connect.WithKey(server, kept.Key)
-	store, err := payload.Open(ctx, cmp.Or(opts.payloads, kept.PayloadStore))
+	store, err := opts.openStore(ctx, kept)
 	if err != nil {
 		return exitcode.Usage, err
 	}
@@ -264,7 +269,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	}
 	defer watched.Close()
 	watched.CountOperations(store)
-	c, err := connect.Dial(ctx, watched.ClientOptions(probes.ClientOptions(host.ClientOptions(store, server, logger))), logger)
+	c, err := connect.Dial(ctx, watched.ClientOptions(probes.ClientOptions(host.ClientOptions(store, server, logger))), opts.encryption, logger)
 	if err != nil {
 		return withoutServer(ctx, err)
 	}
@@ -297,6 +302,13 @@ func (o *options) watchFigures(
 	figures.To, figures.TaskQueue, figures.Logger = watched.Gauges(), o.taskQueue, logger
 	go figures.Watch(ctx, census.Every)
 	go census.WatchStore(ctx, store, watched.Gauges(), logger, census.StoreEvery)
+}
+
+// openStore opens the payload store, by default that of a server that keeps one; nil for none.
+func (o *options) openStore(ctx context.Context, kept localserver.ServerFile) (*payload.Store, error) {
+	store, err := payload.Open(ctx, cmp.Or(o.payloads, kept.PayloadStore))
+	store.SetEncryption(o.encryption)
+	return store, err
 }
 
 // withoutServer returns the exit status of a worker that could not reach a server: success if it was interrupted
@@ -361,6 +373,10 @@ func (o *options) resourcesAndServer(logger *slog.Logger, secret *secrets.Masker
 	}
 	resources.Logger, resources.Secrets = logger, secret
 	o.server.Logger, o.server.MaskKey = logger, func(key string) { secret.AddConnection("bearer:" + key) }
+	if o.encryption, err = codec.FromEnvironment(os.LookupEnv, o.encrypted); err != nil {
+		return resources, client.Options{}, err
+	}
+	o.encryption.Watch(logger, func(key string) { secret.AddConnection("bearer:" + key) })
 	if resources.Audit, err = o.openAudit(secret); err != nil {
 		return resources, client.Options{}, err
 	}

@@ -79,7 +79,7 @@ func diagnose(ctx context.Context, streams cli.Streams, server *session.ServerFl
 		report.Address, report.Namespace = s.Address, s.Namespace
 		report.Checks = serverChecks(ctx, s)
 	}
-	report.Checks = append(report.Checks, checkSecretKey(os.LookupEnv), checkConnections(connections))
+	report.Checks = append(report.Checks, checkSecretKey(os.LookupEnv), checkCodecKey(os.LookupEnv), checkConnections(connections))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

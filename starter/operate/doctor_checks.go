@@ -10,6 +10,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"reprise/internal/base/codec"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/terminal"
@@ -186,6 +187,10 @@ func checkOpenRuns(ctx context.Context, s *session.Session) DoctorCheck {
 	if list.More {
 		check.Found = fmt.Sprintf("the newest %d open runs", checkedRuns)
 	}
+	if stopped, found := stoppedRun(ctx, s, list.Runs); found {
+		check.Status, check.Found = CheckFailed, check.Found+"; "+stopped
+		return check
+	}
 	stuck := lists.Filter(list.Runs, func(run runs.Found) bool { return run.HeldBy == runs.HeldByNoWorker })
 	if len(stuck) == 0 {
 		return check
@@ -198,6 +203,23 @@ func checkOpenRuns(ctx context.Context, s *session.Session) DoctorCheck {
 		check.Advice = append(check.Advice, render.StartWorker(queue, s.Flags))
 	}
 	return check
+}
+
+// askedRuns bounds the open runs that are asked for a failed workflow task, the newest: what fails one for lack of a key or
+// of the payload store fails all.
+const askedRuns = 5
+
+// stoppedRun returns why the workers of an open run cannot continue it, of the first that has such a reason.
+func stoppedRun(ctx context.Context, s *session.Session, open []runs.Found) (text string, found bool) {
+	for _, run := range open[:min(len(open), askedRuns)] {
+		if run.HeldBy == runs.HeldByNoWorker {
+			continue
+		}
+		if silence := s.Runs().Silence(ctx, run, nil); silence.HeldBy != runs.HeldByNoWorker {
+			return fmt.Sprintf("%s waits: %s", run.WorkflowID, silence.Text(run, "")), true
+		}
+	}
+	return "", false
 }
 
 func checkPayloadStore(ctx context.Context, s *session.Session) DoctorCheck {
@@ -226,6 +248,23 @@ func checkSecretKey(lookup func(string) (string, bool)) DoctorCheck {
 		return DoctorCheck{Name: name, Status: CheckSkipped, Found: seal.Variable + " is not set here"}
 	}
 	return DoctorCheck{Name: name, Status: CheckOK, Found: "key IDs, which must be those of all workers: " + strings.Join(keys.IDs(), ", ")}
+}
+
+// checkCodecKey checks the keys of encryption in the environment. lookup is usually os.LookupEnv.
+func checkCodecKey(lookup func(string) (string, bool)) DoctorCheck {
+	const name = "codec key"
+	encryption, err := codec.FromEnvironment(lookup, false)
+	switch {
+	case err != nil:
+		return failedRequest(name, err)
+	case len(encryption.IDs()) == 0:
+		return DoctorCheck{Name: name, Status: CheckSkipped, Found: codec.Variable + " is not set here; values are not encrypted"}
+	}
+	check := DoctorCheck{Name: name, Status: CheckOK, Found: "key IDs, which all programs must have: " + strings.Join(encryption.IDs(), ", ")}
+	if encryption.Required() {
+		check.Found += "; plain values are refused"
+	}
+	return check
 }
 
 // checkConnections checks the connections of a file, and of the environment.

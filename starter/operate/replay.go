@@ -3,11 +3,13 @@ package operate
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"reprise/internal/base/codec"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/payload"
@@ -55,16 +57,7 @@ func replayRuns(a *cli.App, o *replayOptions, args []string) error {
 		return cli.UsageError("RUN, --query and --from exclude one another")
 	}
 	if o.from != "" {
-		store, err := payload.OpenLater(o.server.PayloadStore)
-		if err != nil {
-			return cli.WithStatus(exitcode.Usage, err)
-		}
-		defer func() { _ = store.Close() }()
-		found, err := replay.FindInFolder(o.from)
-		if err != nil {
-			return cli.WithStatus(exitcode.Usage, err)
-		}
-		return reportReplay(a.Interrupts.Graceful, a.Streams, &replay.Replayer{Store: store, SaveTo: o.save}, found, false, o.output)
+		return replayFolder(a, o)
 	}
 	for _, id := range args {
 		if err := cli.CheckRun(id, ""); err != nil {
@@ -78,6 +71,25 @@ func replayRuns(a *cli.App, o *replayOptions, args []string) error {
 		}
 		return reportReplay(ctx, a.Streams, &replay.Replayer{Client: s.Client, Store: s.Store, SaveTo: o.save}, found, left, o.output)
 	})
+}
+
+// replayFolder replays the histories of a folder, without a server.
+func replayFolder(a *cli.App, o *replayOptions) error {
+	encryption, err := codec.FromEnvironment(os.LookupEnv, false)
+	if err != nil {
+		return cli.WithStatus(exitcode.Usage, err)
+	}
+	store, err := payload.OpenLater(o.server.PayloadStore)
+	if err != nil {
+		return cli.WithStatus(exitcode.Usage, err)
+	}
+	defer func() { _ = store.Close() }()
+	store.SetEncryption(encryption)
+	found, err := replay.FindInFolder(o.from)
+	if err != nil {
+		return cli.WithStatus(exitcode.Usage, err)
+	}
+	return reportReplay(a.Interrupts.Graceful, a.Streams, &replay.Replayer{Store: store, Encryption: encryption, SaveTo: o.save}, found, false, o.output)
 }
 
 // findExecutions returns the executions to replay. left is set if there are more than the sample allows.

@@ -159,7 +159,7 @@ func (s DevState) isAlive(ctx context.Context) bool {
 
 func dialDev(ctx context.Context, state DevState, payloadStore, metrics string) (*DevServer, error) {
 	options := connect.WithKey(client.Options{HostPort: state.Address, Namespace: state.Namespace}, state.Key)
-	probe, err := connect.Dial(ctx, options, nil) // a server that is gone has no store either
+	probe, err := connect.Dial(ctx, options, nil, nil) // a server that is gone has no store either
 	if err != nil {
 		return nil, cli.WithStatus(exitcode.NoServer, err)
 	}

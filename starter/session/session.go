@@ -19,6 +19,7 @@ import (
 
 	"reprise/activities"
 	"reprise/internal/base/build"
+	"reprise/internal/base/codec"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/egress"
 	"reprise/internal/base/exitcode"
@@ -63,14 +64,16 @@ type Session struct {
 	Page      *Page  // of runs, beside a server of ours; nil for none
 	pageLink  string // to the page of the starter dev whose server this is; "" for another server
 	TaskQueue string
-	Store     *payload.Store      // of large values, nil for none
-	Server    *localserver.Server // nil unless it is ours
-	worker    *localWorker        // nil unless it is ours
-	Callbacks *localCallbacks     // to the worker; nil unless it is ours
-	Key       string              // of a local server and its workers, "" for others
-	cleanUp   func()              // runs last; nil for nothing
-	Telemetry *telemetry.Telemetry
-	Ends      bool // the server ends with the run, so nothing leads back to it
+	Store     *payload.Store // of large values, nil for none
+	// Encryption decrypts histories that do not come from the server.
+	Encryption *codec.Codec
+	Server     *localserver.Server // nil unless it is ours
+	worker     *localWorker        // nil unless it is ours
+	Callbacks  *localCallbacks     // to the worker; nil unless it is ours
+	Key        string              // of a local server and its workers, "" for others
+	cleanUp    func()              // runs last; nil for nothing
+	Telemetry  *telemetry.Telemetry
+	Ends       bool // the server ends with the run, so nothing leads back to it
 	// Flags are the flags with which another command reaches the server, such as " --address HOST:PORT"; "" if it
 	// needs none.
 	Flags string
@@ -205,7 +208,7 @@ func (f *ServerFlags) ConnectExisting(ctx context.Context) (*Session, error) {
 	return &Session{
 		Client: server.client, Address: options.HostPort, Namespace: options.Namespace, TaskQueue: f.TaskQueue,
 		UI:       strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL"), kept.UI), "/"),
-		UISocket: kept.UISocket, Store: server.store, Key: kept.Key, Telemetry: server.telemetry, Flags: f.repeatFlags(),
+		UISocket: kept.UISocket, Store: server.store, Encryption: server.encryption, Key: kept.Key, Telemetry: server.telemetry, Flags: f.repeatFlags(),
 	}, nil
 }
 
@@ -222,30 +225,36 @@ func (f *ServerFlags) repeatFlags() string {
 
 // connection is a client, with its payload store and telemetry.
 type connection struct {
-	client    client.Client
-	store     *payload.Store
-	telemetry *telemetry.Telemetry
+	client     client.Client
+	store      *payload.Store
+	encryption *codec.Codec
+	telemetry  *telemetry.Telemetry
 }
 
 // dialServer connects to a server. metrics is the address of a metrics endpoint, "" for none.
 func dialServer(ctx context.Context, options client.Options, payloadStore, metrics string) (connection, error) {
+	encryption, err := codec.FromEnvironment(os.LookupEnv, false)
+	if err != nil {
+		return connection{}, cli.WithStatus(exitcode.Usage, err)
+	}
 	store, err := payload.OpenLater(payloadStore)
 	if err != nil {
 		return connection{}, cli.WithStatus(exitcode.Usage, err)
 	}
+	store.SetEncryption(encryption)
 	watched, err := telemetry.New(ctx, starterTelemetry(metrics))
 	if err != nil {
 		_ = store.Close()
 		return connection{}, cli.WithStatus(exitcode.Usage, err)
 	}
 	watched.CountOperations(store)
-	c, err := connect.Dial(ctx, watched.ClientOptions(store.ClientOptions(options)), nil)
+	c, err := connect.Dial(ctx, watched.ClientOptions(store.ClientOptions(options)), encryption, nil)
 	if err != nil {
 		_ = store.Close()
 		watched.Close()
 		return connection{}, cli.WithStatus(exitcode.NoServer, err)
 	}
-	return connection{client: c, store: store, telemetry: watched}, nil
+	return connection{client: c, store: store, encryption: encryption, telemetry: watched}, nil
 }
 
 // starterTelemetry returns the telemetry options of a starter. address is where it serves the metrics of its local
@@ -265,7 +274,7 @@ func (f *ServerFlags) connectDev(ctx context.Context) (*Session, error) {
 	}
 	return &Session{
 		Client: found.client, Address: found.State.Address, Namespace: found.State.Namespace, UI: found.State.UI,
-		UISocket: found.State.UISocket, pageLink: found.State.Page, TaskQueue: f.TaskQueue, Store: found.store, Key: found.State.Key, Telemetry: found.telemetry, Flags: f.repeatFlags(),
+		UISocket: found.State.UISocket, pageLink: found.State.Page, TaskQueue: f.TaskQueue, Store: found.store, Encryption: found.encryption, Key: found.State.Key, Telemetry: found.telemetry, Flags: f.repeatFlags(),
 	}, nil
 }
 
@@ -354,11 +363,17 @@ func OperatorFiles(connections, egress string) host.OperatorFiles {
 func (f *LocalFlags) startServer(
 	ctx context.Context, options localserver.Options, target ServerFlags, logger *slog.Logger, watched *telemetry.Telemetry,
 ) (*Session, error) {
+	encryption, err := codec.FromEnvironment(os.LookupEnv, false)
+	if err != nil {
+		watched.Close()
+		return nil, cli.WithStatus(exitcode.Usage, err)
+	}
 	store, remove, err := localStore(ctx, target.PayloadStore, f.DBFile)
 	if err != nil {
 		watched.Close()
 		return nil, err
 	}
+	store.SetEncryption(encryption)
 	watched.CountOperations(store)
 	leave := func() {
 		watched.Close()
@@ -376,7 +391,7 @@ func (f *LocalFlags) startServer(
 		leave()
 		return nil, cli.WithStatus(exitcode.NoServer, err)
 	}
-	c, err := connect.Dial(ctx, watched.ClientOptions(host.ClientOptions(store, server.ClientOptions(), logger)), logger)
+	c, err := connect.Dial(ctx, watched.ClientOptions(host.ClientOptions(store, server.ClientOptions(), logger)), encryption, logger)
 	if err != nil {
 		server.Kill()
 		leave()
@@ -384,7 +399,7 @@ func (f *LocalFlags) startServer(
 	}
 	return &Session{
 		Client: c, Address: server.Address, Namespace: server.Namespace, UI: server.UIURL, UISocket: server.UISocket,
-		TaskQueue: target.TaskQueue, Store: store, Server: server, Key: options.Key, cleanUp: remove, Telemetry: watched,
+		TaskQueue: target.TaskQueue, Store: store, Encryption: encryption, Server: server, Key: options.Key, cleanUp: remove, Telemetry: watched,
 	}, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 
+	"reprise/internal/base/codec"
 	"reprise/internal/base/regular"
 )
 
@@ -186,9 +187,14 @@ func IsLocal(address string) bool {
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// Dial connects and makes sure that the namespace exists. The error is a *NoServerError unless ctx has ended.
-func Dial(ctx context.Context, options client.Options, logger *slog.Logger) (client.Client, error) {
+// Dial connects and makes sure that the namespace exists. encryption encrypts what is sent and decrypts what is received; nil has no
+// key. The error is a *NoServerError unless ctx has ended.
+func Dial(ctx context.Context, options client.Options, encryption *codec.Codec, logger *slog.Logger) (client.Client, error) {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
+	options, err := encryption.ClientOptions(options, logger)
+	if err != nil {
+		return nil, err
+	}
 	options.Logger = log.NewStructuredLogger(slog.New(quietHandler{logger.Handler()}))
 	limited, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

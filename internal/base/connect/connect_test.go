@@ -106,24 +106,24 @@ func TestResolve(t *testing.T) {
 func TestDialSaysThatNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
-	_, err := connect.Dial(t.Context(), client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil)
+	_, err := connect.Dial(t.Context(), client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil, nil)
 	require.EqualError(t, err, "no Temporal server responds at 127.0.0.1:1 (dial tcp 127.0.0.1:1: connect: connection refused);"+
 		" set another address with --address, or start a server with starter dev")
 	for _, options := range []client.Options{
 		{HostPort: "127.0.0.1:1", Namespace: "default"},
 		{HostPort: env.Address, Namespace: "nobody"},
 	} {
-		_, err := connect.Dial(t.Context(), options, nil)
+		_, err := connect.Dial(t.Context(), options, nil, nil)
 		var none *connect.NoServerError
 		require.ErrorAs(t, err, &none)
 		require.Equal(t, options.HostPort, none.Address)
 	}
-	_, err = connect.Dial(t.Context(), client.Options{HostPort: env.Address, Namespace: "nobody"}, nil)
+	_, err = connect.Dial(t.Context(), client.Options{HostPort: env.Address, Namespace: "nobody"}, nil, nil)
 	require.EqualError(t, err, "the Temporal server at "+env.Address+` has no namespace "nobody": use another with --namespace, or create it there`)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = connect.Dial(ended, client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil)
+	_, err = connect.Dial(ended, client.Options{HostPort: "127.0.0.1:1", Namespace: "default"}, nil, nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -154,7 +154,7 @@ func TestDialCompressesNothingOnThisMachine(t *testing.T) {
 	for compression, chosen := range map[string]client.GrpcCompression{"": nil, "gzip": &client.GrpcCompressionGzip{}} {
 		options := client.Options{HostPort: listener.Addr().String(), Namespace: "default"}
 		options.ConnectionOptions.GrpcCompression = chosen
-		_, err := connect.Dial(t.Context(), options, nil)
+		_, err := connect.Dial(t.Context(), options, nil, nil)
 		require.Error(t, err)
 		require.Equal(t, compression, testenv.Receive(t, seen.compression, "a request"))
 	}

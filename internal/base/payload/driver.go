@@ -113,7 +113,7 @@ func (d *driver) Store(
 	for i, payload := range payloads {
 		group.Go(func() error {
 			return limiter.Permit(limited, payload, func() error {
-				data, err := encodePayload(payload)
+				data, err := d.store.encodePayload(payload)
 				if err != nil {
 					return err
 				}
@@ -134,8 +134,13 @@ func (d *driver) Store(
 	return claims, nil
 }
 
-// encodePayload encodes equal values as equal bytes, so that their hashes are equal: metadata is in a fixed order.
-func encodePayload(payload *commonpb.Payload) ([]byte, error) {
+// encodePayload encodes equal values as equal bytes, so that their hashes are equal: metadata is in a fixed order. With a
+// key, the bytes are encrypted.
+func (s *Store) encodePayload(payload *commonpb.Payload) ([]byte, error) {
+	payload, err := s.encryption.EncodePayload(payload)
+	if err != nil {
+		return nil, err
+	}
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 	if err != nil {
 		return nil, fmt.Errorf("encode a value for the payload store: %w", err)
@@ -189,7 +194,11 @@ func (d *driver) retrievePayload(ctx context.Context, claim map[string]string) (
 	if err := proto.Unmarshal(data, payload); err != nil {
 		return nil, fmt.Errorf("decode %s of the payload store %s: %w", ref.key, d.store.Name(), err)
 	}
-	return payload, nil
+	decoded, err := d.store.encryption.DecodePayload(payload)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s of the payload store %s: %w", ref.key, d.store.Name(), err)
+	}
+	return decoded, nil
 }
 
 func contextOrBackground(ctx context.Context) context.Context {

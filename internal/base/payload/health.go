@@ -143,7 +143,7 @@ func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	if s == nil || proto.Size(payload) < Threshold {
 		return nil
 	}
-	data, err := encodePayload(payload)
+	data, err := s.encodePayload(payload)
 	if err != nil {
 		return err
 	}

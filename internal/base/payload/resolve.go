@@ -9,6 +9,8 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
+
+	"reprise/internal/base/codec"
 )
 
 // ResolveReferences replaces references in a message by the stored values: the SDK does so for results, but not for the events
@@ -29,8 +31,6 @@ func (s *Store) ResolveReferences(ctx context.Context, message proto.Message) er
 	})
 }
 
-var referenceName = string((*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())
-
 func (s *Store) resolvePayload(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
 	claim, err := claimOf(payload)
 	if err != nil || claim == nil {
@@ -41,7 +41,7 @@ func (s *Store) resolvePayload(ctx context.Context, payload *commonpb.Payload) (
 
 // claimOf returns the claim in a reference to a stored value; nil if the payload is not a reference.
 func claimOf(payload *commonpb.Payload) (map[string]string, error) {
-	if string(payload.GetMetadata()[converter.MetadataMessageType]) != referenceName {
+	if !codec.IsReference(payload) {
 		return nil, nil
 	}
 	var reference sdkpb.ExternalStorageReference

@@ -22,6 +22,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"reprise/internal/base/bucket"
+	"reprise/internal/base/codec"
 )
 
 // Variable is the environment variable that names the payload store.
@@ -41,6 +42,16 @@ type Store struct {
 	watch  Watch
 	// scripts caches scripts that were read recently.
 	scripts *lru.Cache[reference, []byte]
+	// encryption encrypts what is stored; nil has no key.
+	encryption *codec.Codec
+}
+
+// SetEncryption makes the store encrypt the values of the SDK, so that it has no plain ones either. It must be called before the
+// store is used; a nil store does nothing.
+func (s *Store) SetEncryption(encryption *codec.Codec) {
+	if s != nil {
+		s.encryption = encryption
+	}
 }
 
 // Watch is called for each read and write of a value (operation is "read" or "write") with its size, duration and

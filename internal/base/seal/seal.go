@@ -5,11 +5,7 @@ package seal
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/hpke"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -17,9 +13,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 
-	"reprise/internal/base/regular"
+	"reprise/internal/base/keyring"
 	"reprise/interpreter/lists"
 )
 
@@ -32,177 +27,82 @@ const Variable = "REPRISE_SECRET_KEY"
 const FileVariable = "REPRISE_SECRET_KEY_FILE"
 
 // Advice says how to generate a key.
-const Advice = "generate one with: openssl rand -base64 32"
-
-// minKey is the least number of bytes in the text of a key, and minDistinct the least number of different ones.
-const (
-	minKey      = 32
-	minDistinct = 10
-)
+const Advice = keyring.Advice
 
 // A sealed value consists of version, key ID, and nonce with ciphertext.
 const version = "v1"
 
 // Keys encrypt and decrypt. They are safe for concurrent use. Nil has no key.
 type Keys struct {
-	fixed []key
-	file  *regular.Reread[[]key] // in place of fixed; nil for keys that never change
-	mask  atomic.Pointer[func(text string)]
+	ring *keyring.Ring[key]
 }
 
 type key struct {
-	text    string
 	id      string
 	aead    cipher.AEAD
 	private hpke.PrivateKey // opens what others seal
 }
 
+var variables = keyring.Variables{Text: Variable, File: FileVariable}
+
 // Parse parses the keys in the text of Variable; "" returns nil. Errors do not reveal keys.
-func Parse(text string) (*Keys, error) {
-	all, err := parseKeys(text, Variable)
-	if err != nil || all == nil {
-		return nil, err // nil has no key
-	}
-	return &Keys{fixed: all}, nil
-}
+func Parse(text string) (*Keys, error) { return ringKeys(keyring.Parse(text, variables, newKey)) }
 
 // FromEnvironment returns the keys that Variable has, or the file that FileVariable names. The file is read again when it
 // has changed; if it cannot be used then, the keys from before stay. Without either it returns nil. lookup is
 // usually os.LookupEnv.
 func FromEnvironment(lookup func(name string) (string, bool)) (*Keys, error) {
-	text, _ := lookup(Variable)
-	path, _ := lookup(FileVariable)
-	switch {
-	case path == "":
-		return Parse(text)
-	case text != "":
-		return nil, fmt.Errorf("%s and %s are both set; unset one of them", Variable, FileVariable)
-	}
-	keys := &Keys{}
-	file, err := regular.OpenReread(path, "the file of "+FileVariable, keys.readFile)
-	if err != nil {
-		return nil, err
-	}
-	keys.file = file
-	return keys, nil
+	return ringKeys(keyring.FromEnvironment(variables, lookup, newKey))
 }
 
-// readFile returns the keys in a file, and has them masked.
-func (k *Keys) readFile(path string) ([]key, error) {
-	data, err := regular.Read(path)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", FileVariable, err)
+func ringKeys(ring *keyring.Ring[key], err error) (*Keys, error) {
+	if err != nil || ring == nil {
+		return nil, err // nil has no key
 	}
-	all, err := parseKeys(strings.TrimSpace(string(data)), FileVariable)
-	if err == nil && all == nil {
-		err = fmt.Errorf("%s: %s is empty; %s", FileVariable, path, Advice)
-	}
-	if mask := k.mask.Load(); mask != nil {
-		maskKeys(all, *mask)
-	}
-	return all, err
+	return &Keys{ring: ring}, nil
 }
 
 // Watch sets who gets what is wrong with a changed file, and the texts of keys, which logs must not show: those of now at
 // once, and those of a changed file when it is read.
 func (k *Keys) Watch(logger *slog.Logger, mask func(text string)) {
-	if k == nil {
-		return
-	}
-	k.mask.Store(&mask)
-	if k.file != nil {
-		k.file.LogTo(logger)
-	}
-	maskKeys(k.currentKeys(), mask)
-}
-
-func maskKeys(all []key, mask func(text string)) {
-	for _, one := range all {
-		mask(one.text)
+	if k != nil {
+		k.ring.Watch(logger, mask)
 	}
 }
 
 // currentKeys returns the keys as they are now.
 func (k *Keys) currentKeys() []key {
-	switch {
-	case k == nil:
+	if k == nil {
 		return nil
-	case k.file != nil:
-		return k.file.Current()
 	}
-	return k.fixed
-}
-
-// parseKeys parses keys separated by commas; "" returns nil. variable is where they come from.
-func parseKeys(text, variable string) (all []key, err error) {
-	for _, part := range splitKeys(text) {
-		one, err := newKey(part)
-		if err != nil {
-			return nil, fmt.Errorf("%s: key %d %w; %s", variable, len(all)+1, err, Advice)
-		}
-		all = append(all, one)
-	}
-	if len(all) == 0 && strings.TrimSpace(text) != "" {
-		return nil, fmt.Errorf("%s contains no key; %s", variable, Advice)
-	}
-	return all, nil
-}
-
-// splitKeys returns the nonempty keys in a text.
-func splitKeys(text string) []string {
-	var parts []string
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return parts
+	return k.ring.Current()
 }
 
 // NewKey returns a random key in the form that Parse reads.
-func NewKey() string {
-	secret := make([]byte, minKey)
-	_, _ = rand.Read(secret) // never fails
-	return base64.StdEncoding.EncodeToString(secret)
-}
+func NewKey() string { return keyring.NewKey() }
 
 func newKey(secret string) (key, error) {
-	distinct := slices.Compact(slices.Sorted(slices.Values([]byte(secret))))
-	switch {
-	case len(secret) < minKey:
-		return key{}, fmt.Errorf("is too short: it must have at least %d characters", minKey)
-	case len(distinct) < minDistinct:
-		return key{}, errors.New("is too simple: it repeats a few characters")
-	}
-	derived, err := hkdf.Key(sha256.New, []byte(secret), nil, "reprise secret results "+version, sha256.Size)
+	derived, err := keyring.Derive(secret, "reprise secret results "+version)
 	if err != nil {
-		return key{}, fmt.Errorf("cannot be used: %w", err)
+		return key{}, err
 	}
 	block, err := aes.NewCipher(derived)
 	if err != nil {
-		return key{}, fmt.Errorf("cannot be used: %w", err)
+		return key{}, err
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		return key{}, fmt.Errorf("cannot be used: %w", err)
+		return key{}, err
 	}
-	material, err := hkdf.Key(sha256.New, []byte(secret), nil, "reprise codes of logins "+version, sha256.Size)
+	material, err := keyring.Derive(secret, "reprise codes of logins "+version)
 	if err != nil {
-		return key{}, fmt.Errorf("cannot be used: %w", err)
+		return key{}, err
 	}
 	private, err := kem.DeriveKeyPair(material)
 	if err != nil {
-		return key{}, fmt.Errorf("cannot be used: %w", err)
+		return key{}, err
 	}
-	return key{text: secret, id: keyID(derived), aead: aead, private: private}, nil
-}
-
-// keyID identifies a key without revealing it.
-func keyID(derived []byte) string {
-	const size = 4
-	mac := hmac.New(sha256.New, derived)
-	mac.Write([]byte("reprise key id"))
-	return hex.EncodeToString(mac.Sum(nil)[:size])
+	return key{id: keyring.ID(derived), aead: aead, private: private}, nil
 }
 
 // IDs returns the IDs of the keys, that of the encrypting key first.

@@ -21,6 +21,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/attempt"
+	"reprise/internal/base/codec"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
@@ -192,7 +193,7 @@ func ReadResources(files OperatorFiles, usual *egress.Policy) (resources activit
 func PrivateFiles(files OperatorFiles) []string {
 	return slices.DeleteFunc([]string{
 		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable),
-		os.Getenv(seal.FileVariable), os.Getenv(connect.KeyFileVariable), usualConnections, usualCallers,
+		os.Getenv(seal.FileVariable), os.Getenv(codec.FileVariable), os.Getenv(connect.KeyFileVariable), usualConnections, usualCallers,
 	}, func(path string) bool { return path == "" })
 }
 

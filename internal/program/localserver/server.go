@@ -200,7 +200,7 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := s.pollUntil(ctx, func() error {
-		c, err := connect.Dial(ctx, s.ClientOptions(), nil)
+		c, err := connect.Dial(ctx, s.ClientOptions(), nil, nil)
 		if err == nil {
 			c.Close()
 		}

@@ -42,7 +42,7 @@ func start(t *testing.T, options localserver.Options) *localserver.Server {
 
 func dial(t *testing.T, server *localserver.Server) client.Client {
 	t.Helper()
-	c, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
+	c, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -69,7 +69,7 @@ func TestServerServesWhenStartReturns(t *testing.T) {
 	default:
 		t.Fatal("the server runs on after Stop")
 	}
-	_, err = connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: "clinic"}, nil)
+	_, err = connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: "clinic"}, nil, nil)
 	var none *connect.NoServerError
 	require.ErrorAs(t, err, &none)
 }
@@ -137,9 +137,9 @@ func TestRequestsToAServer(t *testing.T) {
 func TestAKeyIsRequired(t *testing.T) {
 	t.Parallel()
 	server := start(t, localserver.Options{Binary: binary(t), Key: "k-123"})
-	_, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil)
+	_, err := connect.Dial(t.Context(), client.Options{HostPort: server.Address, Namespace: server.Namespace}, nil, nil)
 	require.ErrorContains(t, err, " requires an API key")
-	c, err := connect.Dial(t.Context(), server.ClientOptions(), nil)
+	c, err := connect.Dial(t.Context(), server.ClientOptions(), nil, nil)
 	require.NoError(t, err)
 	c.Close()
 

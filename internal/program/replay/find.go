@@ -154,7 +154,11 @@ func FindInFolder(folder string) ([]Execution, error) {
 // readHistory reads the history of an execution. For a history in a file, it also sets the IDs.
 func (r *Replayer) readHistory(ctx context.Context, execution *Execution) (*historypb.History, error) {
 	if execution.file != "" {
-		return readFile(execution)
+		history, err := readFile(execution)
+		if err == nil {
+			err = r.Encryption.DecodeMessage(ctx, history)
+		}
+		return history, err
 	}
 	history := &historypb.History{}
 	events := r.Client.GetWorkflowHistory(ctx, execution.WorkflowID, execution.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

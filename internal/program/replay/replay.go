@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"reprise/internal/base/codec"
 	"reprise/internal/base/payload"
 	"reprise/workflows"
 )
@@ -72,6 +73,8 @@ type Report struct {
 type Replayer struct {
 	Client client.Client
 	Store  *payload.Store // of large values, nil for none
+	// Encryption decrypts histories of files; those of the server come decrypted.
+	Encryption *codec.Codec
 	// SaveTo is the folder for saved histories, whose values are removed; "" saves none.
 	SaveTo string
 

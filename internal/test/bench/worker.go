@@ -64,7 +64,7 @@ func dialServer(ctx context.Context, address, dir string, watched *telemetry.Tel
 	}
 	watched.CountOperations(store)
 	options := host.ClientOptions(store, client.Options{HostPort: address, Namespace: connect.DefaultNamespace}, nil)
-	c, err := connect.Dial(ctx, watched.ClientOptions(options), nil)
+	c, err := connect.Dial(ctx, watched.ClientOptions(options), nil, nil)
 	return c, store, err
 }
 

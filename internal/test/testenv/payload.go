@@ -3,12 +3,14 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"testing"
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/codec"
 	"reprise/internal/base/payload"
 )
 
@@ -52,4 +54,16 @@ func (e *Env) WithStore(t testing.TB, store *payload.Store) *Env {
 	storing := *e
 	storing.client = e.Dial(t, store.ClientOptions(client.Options{}))
 	return &storing
+}
+
+// WithEncryption returns an Env for the same server whose client encrypts. What it stores is in store, nil for none.
+func (e *Env) WithEncryption(t testing.TB, store *payload.Store, encryption *codec.Codec) *Env {
+	t.Helper()
+	options, err := encryption.ClientOptions(store.ClientOptions(client.Options{}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encrypting := *e
+	encrypting.client = e.Dial(t, options)
+	return &encrypting
 }
