@@ -236,8 +236,12 @@ func (s *stepPlanner) planSink(
 	if target.ByElement && element != nil {
 		plan.Element = *element
 	}
-	if target.Unknown == "" && isTable(target.Input) {
+	switch {
+	case target.Unknown != "":
+	case isTable(target.Input):
 		s.planTable(ctx, target.Input, &plan)
+	case playbook.TraitsOf(target.Input.Tool).IntoFile:
+		s.planFile(ctx, target.Input, !s.book.StagesFile(s.step, target.Sink), &plan)
 	}
 	s.plan.Sinks = append(s.plan.Sinks, plan)
 	return plan
@@ -252,6 +256,22 @@ func (s *stepPlanner) planTable(ctx context.Context, in interpreter.ToolInput, p
 	}
 	if step, has := s.makers[tableName(plan.Table.Name)]; has {
 		plan.Table.MadeBy, plan.Table.DDL, plan.Table.FromRows, plan.Problem = step, nil, false, ""
+	}
+}
+
+// planFile predicts what a write would do to its file. byWrite says that each write is published by itself.
+func (s *stepPlanner) planFile(ctx context.Context, in interpreter.ToolInput, byWrite bool, plan *interpreter.SinkPlan) {
+	files, ok := s.catalogue.tools[in.Tool].(tool.FilePlanner)
+	if !ok {
+		plan.Problem = fmt.Sprintf("this worker has no tool %q that writes to files", in.Tool)
+		return
+	}
+	in.RateLimit, in.ControlID = nil, "" // no attempt of the call
+	found, err := attempt.CallTool(ctx, s.catalogue.Attempts, in, files.PlanFile)
+	plan.Problem = problemText(err)
+	if found.Mode != "" {
+		found.ByWrite = found.InFolder && byWrite
+		plan.File = &found
 	}
 }
 
@@ -303,17 +323,21 @@ const maxTarget = 200
 // plannedTable predicts what a write would do to its table, or why it would fail.
 func plannedTable(ctx context.Context, c *Catalogue, in interpreter.ToolInput) (*interpreter.TablePlan, string) {
 	plan, err := PlanTable(ctx, c, in)
-	problem := ""
-	if err != nil {
-		problem = err.Error()
-		if failure := attempt.FailureOf(err); failure != nil {
-			problem = failure.Message
-		}
-	}
 	if plan.Name == "" {
-		return nil, problem
+		return nil, problemText(err)
 	}
-	return &plan, problem
+	return &plan, problemText(err)
+}
+
+// problemText returns why a write would fail, "" for nil.
+func problemText(err error) string {
+	if err == nil {
+		return ""
+	}
+	if failure := attempt.FailureOf(err); failure != nil {
+		return failure.Message
+	}
+	return err.Error()
 }
 
 // PlanTable predicts what a write would do to its table, in the way attempts are made: within

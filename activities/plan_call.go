@@ -227,6 +227,9 @@ func (s *stepPlanner) showAttempt(ctx context.Context, of *call.Call, in interpr
 		in.Place = s.step.Name
 		s.planWrites(ctx, in)
 		return false
+	case traits.Moves:
+		s.planMove(ctx, in)
+		return false
 	case !s.sample:
 		return false
 	case !traits.Requests || !strings.EqualFold(sent.HTTPMethod(false), http.MethodGet):
@@ -257,5 +260,22 @@ func (s *stepPlanner) showAttempt(ctx context.Context, of *call.Call, in interpr
 func (s *stepPlanner) planWrites(ctx context.Context, in interpreter.ToolInput) {
 	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: in.Tool, Auth: in.Auth, Target: expression.Text(in.Fields["table"].Data)}
 	s.planTable(ctx, in, &plan)
+	s.plan.Sinks = append(s.plan.Sinks, plan)
+}
+
+// planMove plans the destination of a transfer. Its objects are published at the end.
+func (s *stepPlanner) planMove(ctx context.Context, in interpreter.ToolInput) {
+	s.noteUnsampled("for a sample, only GET requests of tool http are made")
+	to, err := in.NestedCall(playbook.FieldTo)
+	if err != nil {
+		return // the check of the playbook says so
+	}
+	to.Place = s.step.Name
+	if isTable(to) {
+		s.planWrites(ctx, to)
+		return
+	}
+	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: to.Tool, Auth: to.Auth, Target: expression.Text(to.Fields[playbook.FieldPath].Data)}
+	s.planFile(ctx, to, false, &plan)
 	s.plan.Sinks = append(s.plan.Sinks, plan)
 }

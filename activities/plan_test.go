@@ -152,3 +152,82 @@ func TestPlansAreBounded(t *testing.T) {
 	require.LessOrEqual(t, len(each.Sinks[0].Target), maxTarget)
 	require.Greater(t, len(each.Sinks[0].Target), maxTarget-10)
 }
+
+// TestPlansOfFiles: a plan says what is at a path, whether a run appends or overwrites, and why it would fail; it makes nothing.
+func TestPlansOfFiles(t *testing.T) {
+	t.Parallel()
+	folder, other := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "there.jsonl"), []byte("{\"id\":1}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "plain.csv.gz"), []byte("id\n1\n"), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(other, "orders/_manifest"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(other, "orders/_manifest/00000012.json"), []byte(`{"number": 12, "format": "parquet", "columns": ["id"], "types": {"id": "bigint"},
+		"rows": 100, "bytes": 4096, "files": [{"path": "part-a.parquet", "rows": 60}, {"path": "part-b.parquet", "rows": 40}]}`), 0o600))
+	resources := activities.Resources{Directory: folder, Connections: activities.Connections{"lake": "file://" + other, "new": "file:lake", "away": "file://" + other + "/none"}}
+	answer := plans(t, resources, `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: files}
+workflow:
+  - step: fetch
+    tool: http
+    url: https://example.com
+    sink:
+      - {tool: file, path: there.jsonl}
+      - {tool: file, path: new/none.csv.zst, mode: overwrite}
+      - {tool: file, path: plain.csv.gz}
+      - {tool: file, auth: lake, path: orders, format: parquet}
+      - {tool: file, auth: lake, path: orders, format: parquet, mode: overwrite}
+      - {tool: file, auth: lake, path: orders, format: csv}
+      - {tool: file, auth: lake, path: orders, format: parquet, columns: {id: text}}
+      - {tool: file, auth: new, path: orders, format: csv, compression: gzip}
+      - {tool: file, auth: away, path: orders, format: csv}
+    next: load
+  - step: load
+    tool: transfer
+    from: {tool: http, url: https://example.com/a.csv}
+    to: {tool: file, auth: lake, path: orders, format: parquet, mode: overwrite}
+    next: table
+  - step: table
+    tool: transfer
+    from: {tool: http, url: https://example.com/a.csv}
+    to: {tool: sqlite, path: rows.db, table: orders, schema_contract: evolve}
+`, false)
+	lake := interpreter.FilePlan{Format: "parquet", Exists: true, InFolder: true, Manifest: 12, Files: 2, Rows: 100, Bytes: 4096}
+	with := func(mode string, byWrite bool) *interpreter.FilePlan {
+		plan := lake
+		plan.Mode, plan.ByWrite = mode, byWrite
+		return &plan
+	}
+	other12 := with("append", true)
+	other12.Format = "csv"
+	for i, want := range []struct {
+		plan *interpreter.FilePlan
+		says string
+	}{
+		{&interpreter.FilePlan{Mode: "append", Format: "jsonl", Exists: true, Bytes: 9}, ""},
+		{&interpreter.FilePlan{Mode: "overwrite", Format: "csv", Compression: "zstd"}, ""},
+		{&interpreter.FilePlan{Mode: "append", Format: "csv", Compression: "gzip", Exists: true, Bytes: 5}, "the existing file is not compressed"},
+		{with("append", true), ""},
+		{with("overwrite", false), ""},
+		{other12, "its rows are parquet by now"},
+		{with("append", true), `columns has text for "id", which is bigint in the files that are there`},
+		{&interpreter.FilePlan{Mode: "append", Format: "csv", Compression: "gzip", InFolder: true, ByWrite: true}, ""},
+		{&interpreter.FilePlan{Mode: "append", Format: "csv", InFolder: true, ByWrite: true}, "make the folder, or mount what belongs there"},
+	} {
+		require.Equal(t, want.plan, answer.Steps[0].Sinks[i].File, i)
+		if want.says == "" {
+			require.Empty(t, answer.Steps[0].Sinks[i].Problem, i)
+		} else {
+			require.Contains(t, answer.Steps[0].Sinks[i].Problem, want.says, i)
+		}
+	}
+	require.Len(t, answer.Steps[1].Sinks, 1)
+	require.Equal(t, with("overwrite", false), answer.Steps[1].Sinks[0].File)
+	require.Len(t, answer.Steps[2].Sinks, 1)
+	require.True(t, answer.Steps[2].Sinks[0].Table.NewFile)
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, 2, "nothing is made")
+	left, err = os.ReadDir(filepath.Join(other, "orders"))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}

@@ -75,9 +75,11 @@ type SinkPlan struct {
 	Place string `json:"place"` // within the playbook
 	Tool  string `json:"tool"`
 	Auth  string `json:"auth,omitempty"`
-	// Target is the sink's destination, as written in the playbook; Table is what it would do to a table.
+	// Target is the sink's destination, as written in the playbook; Table is what it would do to a table, File to a file or
+	// to a folder of files.
 	Target string     `json:"target,omitempty"`
 	Table  *TablePlan `json:"table,omitempty"`
+	File   *FilePlan  `json:"file,omitempty"`
 	// Element is the element of the loop, if the target depends on it.
 	Element expression.Value `json:"element,omitzero"`
 	// Attempts is how often a table sink without its own retry tries a write that fails as retryable; 0 for other
@@ -86,6 +88,25 @@ type SinkPlan struct {
 	// Unknown says what cannot be predicted without a run, and why.
 	Unknown string `json:"unknown,omitempty"`
 	Problem string `json:"problem,omitempty"`
+}
+
+// FilePlan predicts what a write would do to a file, or to a folder of files that manifests name, in its present state; kept in workflow
+// history.
+type FilePlan struct {
+	Mode        string `json:"mode"` // append or overwrite
+	Format      string `json:"format"`
+	Compression string `json:"compression,omitempty"`
+	// Exists says that the file is there, or that the folder has a manifest. Bytes is the size of the file, or of all files of the manifest.
+	Exists bool  `json:"exists"`
+	Bytes  int64 `json:"bytes,omitempty"`
+	// InFolder says that rows become files of a folder. Manifest is the number of its last manifest, which names Files files with Rows rows; the
+	// next one is that of a run, unless another run writes before it.
+	InFolder bool  `json:"in_folder,omitempty"`
+	Manifest int   `json:"manifest,omitempty"`
+	Files    int   `json:"files,omitempty"`
+	Rows     int64 `json:"rows,omitempty"`
+	// ByWrite says that each write makes a file and a manifest, because rows are not staged until the call or loop ends.
+	ByWrite bool `json:"by_write,omitempty"`
 }
 
 // ReplacedRows are the rows whose column is at least From and less than To; each is "" if there is no such bound.

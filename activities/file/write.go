@@ -29,7 +29,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	mode, err := tool.ChoiceField(in, "mode", "append", "append", "overwrite")
+	mode, err := tool.ChoiceField(in, playbook.FieldMode, modeAppend, modeAppend, playbook.ModeOverwrite)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
@@ -40,7 +40,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
 	if writesObjects(in, options) {
 		w := &objectWrite{
-			WriteOptions: options, overwrite: mode == "overwrite", named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
+			WriteOptions: options, overwrite: mode == playbook.ModeOverwrite, named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
 			LedgerRecord: record, staging: in.Staging,
 		}
 		if err := w.readPublishing(in); err != nil {
@@ -51,10 +51,8 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		}
 		return t.writeRemote(ctx, in, w)
 	}
-	for _, name := range []string{fieldTargetSize, playbook.FieldAllowEmpty} {
-		if in.Fields[name].Data != nil {
-			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s applies to files below a connection and to Parquet; add auth, or remove it", in.Step, name)
-		}
+	if err := refuseForFiles(in); err != nil {
+		return interpreter.ToolResult{}, err
 	}
 	to, err := t.openPlace(in, path, "write", true)
 	if err != nil {
@@ -62,10 +60,20 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	}
 	defer func() { _ = to.Close() }()
 	w := &fileWrite{
-		place: to, path: path, WriteOptions: options, overwrite: mode == "overwrite", columns: columns, rows: in.SinkRows(),
+		place: to, path: path, WriteOptions: options, overwrite: mode == playbook.ModeOverwrite, columns: columns, rows: in.SinkRows(),
 		LedgerRecord: record,
 	}
 	return t.writeOnce(ctx, in, w)
+}
+
+// refuseForFiles refuses fields that only apply to folders of files.
+func refuseForFiles(in interpreter.ToolInput) error {
+	for _, name := range []string{fieldTargetSize, playbook.FieldAllowEmpty} {
+		if in.Fields[name].Data != nil {
+			return tool.ConfigErrorf("step %q: %s applies to files below a connection and to Parquet; add auth, or remove it", in.Step, name)
+		}
+	}
+	return nil
 }
 
 // fileWrite is one write to one file.

@@ -114,6 +114,15 @@ type Planner interface {
 	PlanWrite(ctx context.Context, in interpreter.ToolInput) (interpreter.TablePlan, error)
 }
 
+// FilePlanner is a Writer to files that can predict a write.
+type FilePlanner interface {
+	Writer
+
+	// PlanFile predicts what the write of in would do to its file. It changes and creates nothing. The error is the one that the write
+	// would return, as far as it is known without rows; what is there is returned with it.
+	PlanFile(ctx context.Context, in interpreter.ToolInput) (interpreter.FilePlan, error)
+}
+
 // Preparer is a Ledger that can prepare a write while its note is made.
 type Preparer interface {
 	Ledger

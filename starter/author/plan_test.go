@@ -90,11 +90,24 @@ func TestPlanText(t *testing.T) {
 				},
 			},
 			{Step: "count", Tool: "postgres"},
+			{Step: "files", Tool: "http", Request: "GET https://api.example.com/files", Sinks: []interpreter.SinkPlan{
+				{Place: "files.sinks[0]", Tool: "file", Auth: "lake", Target: "raw/new", File: &interpreter.FilePlan{Mode: "append", Format: "parquet", InFolder: true}},
+				{Place: "files.sinks[1]", Tool: "file", Auth: "lake", Target: "raw/orders", File: &interpreter.FilePlan{
+					Mode: "overwrite", Format: "jsonl", Compression: "gzip", Exists: true, InFolder: true, Manifest: 12, Files: 3, Rows: 100, Bytes: 4096,
+				}},
+				{Place: "files.sinks[2]", Tool: "file", Auth: "lake", Target: "raw/days", File: &interpreter.FilePlan{
+					Mode: "append", Format: "csv", Exists: true, InFolder: true, Manifest: 3, Files: 1, Rows: 1, Bytes: 9, ByWrite: true,
+				}},
+				{Place: "files.sinks[3]", Tool: "file", Target: "a.csv.gz", Problem: "the existing file is not compressed", File: &interpreter.FilePlan{
+					Mode: "append", Format: "csv", Compression: "gzip", Exists: true, Bytes: 5,
+				}},
+				{Place: "files.sinks[4]", Tool: "file", Target: "b.jsonl", File: &interpreter.FilePlan{Mode: "append", Format: "jsonl"}},
+			}},
 		},
 		Warnings: []string{"the playbook's workload has no key \"regoin\""}, Notes: []string{"the playbook cannot be compared"},
 	}
 	doc.Problems = len(doc.allProblems())
-	require.Equal(t, 2, doc.Problems)
+	require.Equal(t, 3, doc.Problems)
 	got := doc.planText(now, 80, true)
 	samples.Golden(t, "plan/all", got)
 	for line := range strings.Lines(got) {

@@ -201,7 +201,41 @@ func (t *planText) writeSink(sink interpreter.SinkPlan) {
 	if sink.Table != nil {
 		t.writeTable(*sink.Table, sink.Problem != "")
 	}
+	if sink.File != nil {
+		t.writeFile(*sink.File, sink.Problem != "")
+	}
 	t.writeProblem("    ", sink.Problem)
+}
+
+// writeFile writes what is at the path of a file or folder, and what a run does to it.
+func (t *planText) writeFile(file interpreter.FilePlan, fails bool) {
+	how := file.Mode + ", " + file.Format
+	if file.Compression != "" {
+		how += " with compression " + file.Compression
+	}
+	switch {
+	case !file.Exists && file.InFolder:
+		how += "; the folder has no manifest"
+	case file.InFolder:
+		how += fmt.Sprintf("; manifest %d names %s with %s, %s", file.Manifest, terminal.Count(file.Files, "file"), terminal.Count(int(file.Rows), "row"), terminal.Count(int(file.Bytes), "byte"))
+	case !file.Exists:
+		how += "; the file does not exist"
+	default:
+		how += "; the file exists, " + terminal.Count(int(file.Bytes), "byte")
+	}
+	t.writeLine("    ", "%s", how)
+	replaces := file.Mode == playbook.ModeOverwrite
+	switch {
+	case fails:
+	case file.ByWrite && replaces:
+		t.writeLine("    ", "each write makes the next manifest, from %d, without the files before it", file.Manifest+1)
+	case file.ByWrite:
+		t.writeLine("    ", "each write adds a file and makes the next manifest, from %d", file.Manifest+1)
+	case file.InFolder && replaces && file.Exists:
+		t.writeLine("    ", "the run writes manifest %d without these files, once all is read", file.Manifest+1)
+	case file.InFolder:
+		t.writeLine("    ", "the run adds its files and writes manifest %d at the end", file.Manifest+1)
+	}
 }
 
 func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
