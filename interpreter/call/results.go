@@ -24,13 +24,16 @@ type results struct {
 
 // successResult returns the result of a call that succeeded, or of one whose result cannot be rendered.
 func (r results) successResult(d ruling) *interpreter.CallResult {
-	data, err := r.successData(d)
+	data, warning, err := r.successData(d)
 	if err != nil {
 		return r.state.failedResult(*r.completeFailure(interpreter.ExpressionError(r.config.Book, r.config.whereThen(d.Policy), err)), d.now)
 	}
 	s, where := r.state, r.config.CallPlace()
 	result := &interpreter.CallResult{
 		Status: interpreter.StatusSuccess, Data: expression.Of(data), Meta: s.callMeta(d.now), Warnings: slices.Clone(s.Warnings),
+	}
+	if warning != "" {
+		result.Warnings = append(result.Warnings, where+": "+warning)
 	}
 	if s.Last.Partial {
 		result.Status = interpreter.Partial
@@ -123,22 +126,42 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 	}
 }
 
-// successData returns the data of a successful call: the rendered result of the policy that ends it, else the
-// collected data, else the last page. If a failure ends the call, collected data has precedence.
-func (r results) successData(d ruling) (any, error) {
+// successData returns the data of a successful call, with a warning about it: the rendered result of the policy that ends
+// it, else the collected data, else the last page. If a failure ends the call, collected data has precedence.
+func (r results) successData(d ruling) (data any, warning string, err error) {
+	collected, collects := r.state.Pages.CollectedResult(r.config.collectingOf())
 	if r.state.Last.Error != nil && r.state.Collector != 0 {
-		return r.state.Collected.Data, nil
+		data, warning = r.mergeRows(r.state.Collected.Data)
+		return data, warning, nil
 	}
 	if result := r.config.Policies.ThenOf(d.Policy).Result; result != nil {
-		return result.Render(r.scope(), d.budget)
+		data, err = result.Render(r.scope(), d.budget)
+		return data, "", err
 	}
 	if d.Ruling == retry.RulingIgnores {
-		return nil, nil
+		return nil, "", nil
 	}
-	if data, collects := r.state.Pages.CollectedResult(r.config.collectingOf()); collects {
-		return data, nil
+	if collects {
+		data, warning = r.mergeRows(collected)
+		return data, warning, nil
 	}
-	return r.lastPage(d)
+	data, err = r.lastPage(d)
+	return data, "", err
+}
+
+// mergeRows merges collected rows that have the same values in the columns of merge_by. The warning says which rows came
+// less often than others.
+func (r results) mergeRows(collected any) (data any, warning string) {
+	collect := r.state.CollectedBy(r.config.collectingOf())
+	rows, isList := collected.([]any)
+	if collect == nil || len(collect.MergeBy) == 0 || !isList {
+		return collected, ""
+	}
+	merged := page.MergeRows(rows, collect.MergeBy)
+	if r.state.Successes > 1 {
+		warning = merged.Warning(collect.MergeBy)
+	}
+	return merged.Rows, warning
 }
 
 // lastPage returns what the last page contributes.

@@ -108,6 +108,22 @@ func TestTotalsThatShrink(t *testing.T) {
 	require.Empty(t, endedBy(t, paged, page(4, 1, 2), page(4, 3, 4), page(4)).Warnings)
 }
 
+// TestMergeByOfRequests: two requests that give fields of the same rows give one list of whole rows; one without a partner is
+// kept, with a warning.
+func TestMergeByOfRequests(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	const step = "    params: {fields: a}\n    rows: data\n    retry:\n      - when: \"{{ _retry.page == 1 }}\"\n" +
+		"        then: {next_call: {params: {fields: b}}, collect: {merge_by: id}}\n"
+	first := row{"data": []any{row{"id": 1, "a": 1}, row{"id": 2, "a": 2}}}
+	whole := endedBy(t, step, first, row{"data": []any{row{"id": 2, "b": 4}, row{"id": 1, "b": 3}}})
+	require.Empty(t, whole.Warnings)
+	require.Equal(t, []any{row{"id": 1, "a": 1, "b": 3}, row{"id": 2, "a": 2, "b": 4}}, whole.Data.Data)
+	alone := endedBy(t, step, first, row{"data": []any{row{"id": 1, "b": 3}}})
+	require.Equal(t, []string{"step fetch: merge_by: 1 of the 2 rows came less often than others, and may lack their fields; the first is id 2"}, alone.Warnings)
+	require.Equal(t, []any{row{"id": 1, "a": 1, "b": 3}, row{"id": 2, "a": 2}}, alone.Data.Data)
+}
+
 // TestOlderRowsOfAKey: a sink that keeps the last row of a key has a warning where that is not the newest.
 func TestOlderRowsOfAKey(t *testing.T) {
 	t.Parallel()

@@ -62,10 +62,12 @@ func (c *Call) endsEmpty(now time.Time) {
 	slice := c.state.Watermark.Slice
 	c.state.addWarnings(fmt.Sprintf("%s: nothing was read: incremental.until (%s) is not later than incremental.value (%s)",
 		c.config.CallPlace(), slice.End.Text(), slice.From.Text()))
-	result := c.newReader().newResults().successResult(ruling{
+	results := c.newReader().newResults()
+	result := results.successResult(ruling{
 		Decision: retry.Decision{Ruling: retry.RulingIgnores}, budget: expression.DecisionBudget(now), now: now,
 	})
 	if data, collects := c.state.Pages.CollectedResult(c.config.collectingOf()); collects {
+		data, _ = results.mergeRows(data) // without pages of this slice there is nothing to warn of
 		result.Data = expression.Of(data)
 	}
 	c.planEnd(result)

@@ -266,7 +266,7 @@ func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 		return nil
 	}
 	if len(n.Content) == 0 {
-		d.Errorf(positionOf(n), codeEmpty, "%s has no names; write for example key: id, or remove it", what)
+		d.Errorf(positionOf(n), codeEmpty, "%s has no names; write for example %s: id, or remove it", what, what[strings.LastIndex(what, ".")+1:])
 	}
 	keys := d.readTexts(n, what)
 	for i, key := range keys {

@@ -261,6 +261,8 @@ var collectSection = sectionOf(section{name: "collect"}, []keyOf[Collect]{
 		asName(func(c *Collect, name string) { c.Into = name }).or(DefaultInto)),
 	acceptKey(key{name: "optional", doc: "`true`: a page without the path adds nothing; if no page has it, the result is an empty list, or an empty map with `merge`"},
 		asBoolean(func(c *Collect, yes bool) { c.Optional = yes })),
+	acceptKey(key{name: "merge_by", doc: "the columns that identify a row, one name or a list: at the end of the call, rows with the same values become one that has the fields of all, of which the last stays"},
+		readAs(WordNames, func(d *decoder, w written, c *Collect) { c.MergeBy = readRowKey(d, w.node, w.what) })),
 })
 
 func (*Collect) section() *section { return collectSection }

@@ -433,6 +433,7 @@ type Collect struct {
 	Path     string // dotted, with [n]; "" for the whole page
 	Into     string // name of the collected value in expressions; "pages" by default
 	Optional bool
+	MergeBy  []string // columns by which collected rows are merged when the call ends, nil for none
 	// Lists refuses pages that contribute anything but a list, because the author has not said that another value
 	// is an element.
 	Lists bool

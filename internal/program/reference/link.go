@@ -131,7 +131,7 @@ var concepts = map[string]string{
 	"retry.then.max_wait":    "docs/concepts/waits.md#as-the-server-asks",
 	"retry.then.retry_after": "docs/concepts/waits.md#as-the-server-asks", "retry.then.fail": "docs/concepts/attempts.md#failures-in-answers", "retry.then.class": "docs/concepts/attempts.md#failures-in-answers",
 	"retry.then.type": "docs/concepts/attempts.md#failures-in-answers", "retry.then.ignore": "docs/concepts/attempts.md#failures-that-are-fine", "retry.then.result": "docs/concepts/attempts.md#failures-that-are-fine",
-	"retry.then.restart": "docs/concepts/attempts.md#beginning-again", "retry.then.next_call": "docs/concepts/attempts.md#pages", "retry.then.collect": "docs/concepts/attempts.md#pages",
+	"retry.then.restart": "docs/concepts/attempts.md#beginning-again", "retry.then.next_call": "docs/concepts/attempts.md#pages", "retry.then.collect": "docs/concepts/attempts.md#pages", "retry.then.collect.merge_by": "docs/concepts/rows.md#rows-from-two-requests",
 	"retry.then.per_iteration": "docs/concepts/written-once.md#where-a-sink-may-be", "retry.then.on_exhausted": "docs/concepts/attempts.md#exhausted",
 	"retry.then.allow_repeat": "docs/concepts/attempts.md#repeated-pages", "retry.then.end_on_repeat": "docs/concepts/attempts.md#repeated-pages", "sink": "docs/concepts/written-once.md",
 	"loop.source": "docs/concepts/loops.md#elements-from-a-source",

@@ -23,6 +23,7 @@ var notPredicted = map[string]string{
 	"step.secret":       "it changes what people see, and not the run",
 	"loop.source":       "the rows of a source are those of a tool; package loop tests it",
 	"loop.dead_letter":  "what is kept of a failure does not change the run",
+	"collect.merge_by":  "it changes the rows of the result alone; package page tests which",
 	"incremental.until": "the end of a range is the clock's",
 }
 

@@ -93,6 +93,9 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 		if collect.Strategy != playbook.Append {
 			refuse(collect.Words.Place("strategy", collect.Pos), fmt.Sprintf("strategy: %s", collect.Strategy), "its pages become elements one after another; remove the strategy")
 		}
+		if len(collect.MergeBy) > 0 {
+			refuse(collect.Words.Place("merge_by", collect.Pos), "merge_by", "its pages become elements one after another, before all rows are there")
+		}
 	}
 	for _, sink := range from.SinkCalls() {
 		refuse(sink.Sink.Pos, "a sink", "its pages become elements; write them with the sink of the loop")

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"slices"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -296,11 +297,25 @@ func checkStrategies(c *checker, step *playbook.Step) {
 	var first *playbook.Collect
 	for collect := range step.CollectSections() {
 		switch {
+		case len(collect.MergeBy) > 0 && collect.Strategy != playbook.Append:
+			c.Errorf(collect.Words.Place("merge_by", collect.Pos), playbook.CodeConflict, "merge_by merges rows of lists, and strategy: %s keeps no list of all pages; remove the strategy", collect.Strategy)
 		case first == nil:
-			first = collect
 		case collect.Strategy != first.Strategy:
 			c.Errorf(collect.Pos, playbook.CodeConflict, "strategy %s cannot continue what line %d collects by strategy %s, which would be lost; use one strategy in all of the step",
 				collect.Strategy, first.Pos.Line, first.Strategy)
+		case !slices.Equal(collect.MergeBy, first.MergeBy):
+			c.Errorf(collect.Pos, playbook.CodeConflict, "merge_by differs from that of the collect in line %d, and the rows of all pages are merged together; write the same in both", first.Pos.Line)
+		}
+		if first == nil {
+			first = collect
+		}
+	}
+	if first == nil || len(first.MergeBy) == 0 {
+		return
+	}
+	for _, policy := range step.Retry {
+		if len(policy.Then.PageSinks) > 0 {
+			c.Warnf(policy.Then.PageSinks[0].Pos, codeNoEffect, "this sink writes each page before its rows are merged by the collect in line %d; write them with a sink of then, step or loop, or by mode: upsert without merge_by", first.Pos.Line)
 		}
 	}
 }
