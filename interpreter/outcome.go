@@ -263,7 +263,7 @@ func (m CallMeta) exprValue() map[string]any {
 	if m.LeftOut != nil {
 		meta["discarded_values"], meta["discarded_rows"] = m.LeftOut.DiscardedValues, m.LeftOut.DiscardedRows
 		meta["rejected_rows"], meta["rounded_values"] = m.LeftOut.RejectedRows, m.LeftOut.RoundedValues
-		meta["rounded_keys"] = m.LeftOut.RoundedKeys
+		meta["rounded_keys"], meta["older_rows"] = m.LeftOut.RoundedKeys, m.LeftOut.OlderRows
 		meta["unwritten_rows"], meta["undeleted_rows"] = m.LeftOut.UnwrittenRows, m.LeftOut.UndeletedRows
 	}
 	return meta

@@ -209,6 +209,8 @@ type RowCounts struct {
 	// UnwrittenRows counts rows that the database accepted but did not write, because of a trigger or a rule of the
 	// table.
 	UnwrittenRows int `json:"unwritten_rows,omitempty"`
+	// OlderRows counts rows that took the place of newer ones with their key, by the cursor of the step.
+	OlderRows int `json:"older_rows,omitempty"`
 	// UndeletedRows counts rows that should have been deleted from the table and are still in it, because of a trigger.
 	UndeletedRows int `json:"undeleted_rows,omitempty"`
 }
@@ -223,6 +225,7 @@ func (l *RowCounts) Plus(more *RowCounts) *RowCounts {
 		DiscardedRows:   l.DiscardedRows + more.DiscardedRows, RejectedRows: l.RejectedRows + more.RejectedRows,
 		RoundedValues: l.RoundedValues + more.RoundedValues, RoundedKeys: l.RoundedKeys + more.RoundedKeys,
 		UnwrittenRows: l.UnwrittenRows + more.UnwrittenRows, UndeletedRows: l.UndeletedRows + more.UndeletedRows,
+		OlderRows: l.OlderRows + more.OlderRows,
 	}
 }
 

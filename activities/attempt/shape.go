@@ -22,7 +22,7 @@ func shapeRows(run Func) Func {
 			return interpreter.ToolResult{}, err
 		}
 		result, err := run(ctx, shaped)
-		result.Meta.Notes = notes
+		result.Meta.Notes = append(notes, result.Meta.Notes...)
 		return result, err
 	}
 }

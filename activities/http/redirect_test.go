@@ -49,6 +49,38 @@ func TestHTTPRedirectsOfOtherMethods(t *testing.T) {
 	}
 }
 
+// TestHTTPNotesDoubtfulAnswers: a redirect that loses the query, and a body that is missing, are noted.
+func TestHTTPNotesDoubtfulAnswers(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/lost":
+			http.Redirect(w, r, "/there", http.StatusFound)
+		case "/kept":
+			http.Redirect(w, r, "/there?"+r.URL.RawQuery, http.StatusFound)
+		case "/empty":
+		case "/none":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			_, _ = io.WriteString(w, "[]")
+		}
+	}))
+	t.Cleanup(server.Close)
+	for of, says := range map[string]string{
+		"GET /lost?since=1": " redirects to " + server.URL + "/there, without the query",
+		"GET /lost":         "", "GET /kept?since=1": "", "GET /none": "", "POST /empty": "", "GET /there?since=1": "",
+		"GET /empty": "was answered with HTTP 200 and an empty body, which counts as no rows, although its Content-Type is application/json",
+	} {
+		method, path, _ := strings.Cut(of, " ")
+		in := tooltest.Input(map[string]any{"url": server.URL + path, "method": method})(t)
+		result, err := tooltest.Call(t, activities.DefaultCatalogue(), "http", "http", in)
+		require.NoError(t, err, of)
+		require.Equal(t, says == "", len(result.Meta.Notes) == 0, "%s: %v", of, result.Meta.Notes)
+		require.Contains(t, strings.Join(result.Meta.Notes, ""), says)
+	}
+}
+
 // redirecting answers each path but one by a redirect to that one, and gives what came there.
 func redirecting(t *testing.T, status int, to string) (server *httptest.Server, received func() []string) {
 	t.Helper()

@@ -74,6 +74,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	}
 	meta := interpreter.ToolMeta{
 		Status: response.StatusCode, Headers: tool.AnswerHeaders(headers), Links: related, URL: finalURL(response.Request),
+		Notes: answerNotes(response, body, options.Format),
 	}
 	if wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); found {
 		seconds := wait.Seconds()
@@ -116,6 +117,28 @@ func refuseUnchanged(response *http.Response) error {
 		Message: requestLine(response.Request) + " was answered with HTTP 304 (not modified), but no header If-None-Match or If-Modified-Since asked that",
 		Headers: flatHeaders(response.Header),
 	}
+}
+
+// answerNotes returns remarks about a success that may have other rows than were requested: it has no body although it says that it is
+// JSON or XML, or a redirect has lost the query.
+func answerNotes(response *http.Response, body []byte, as string) (notes []string) {
+	request := response.Request
+	declared, _ := format.MediaType(response.Header.Get("Content-Type"))
+	byType, _ := format.FormatOfType(declared)
+	isRead := request.Method == http.MethodGet && response.StatusCode == http.StatusOK
+	if isRead && len(bytes.TrimSpace(body)) == 0 && byType == as && (as == format.JSON || as == format.XML) {
+		notes = append(notes, fmt.Sprintf("%s was answered with HTTP 200 and an empty body, which counts as no rows, although its Content-Type is %s",
+			requestLine(request), tool.CutText(declared, shownType)))
+	}
+	first := request
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	if isRead && first != request && first.URL.RawQuery != "" && request.URL.RawQuery == "" && tool.SameHost(first.URL, request.URL) {
+		notes = append(notes, fmt.Sprintf("%s redirects to %s, without the query: the answer may have other rows than were requested; use that URL",
+			requestLine(first), redactURL(request.URL)))
+	}
+	return notes
 }
 
 // finalURL returns the address after redirects; it goes into the history, so it

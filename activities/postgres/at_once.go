@@ -62,7 +62,7 @@ func writeAtOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (re
 	}
 	table := &tableTx{session: session}
 	settled, err := sqltool.SettleWrite(ctx, plannedTable{table}, w)
-	if err != nil || !settled.IsPlain() || settled.MayRepeatKeys() || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.MissingColumns()) > 0 {
+	if err != nil || !settled.IsPlain() || settled.MayRepeatKeys() || sqltool.MayReplaceNewer(settled) || cmp.Or(refuseNUL(settled), settled.RefuseNoBytes()) != nil || !table.target.plain && len(settled.MissingColumns()) > 0 {
 		return result, errNotAtOnce
 	}
 	insertion := table.insertionOf(settled, table.textForms(settled))

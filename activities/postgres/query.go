@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -33,6 +34,7 @@ type query struct {
 	oids     []uint32 // of its parameters, as they were prepared
 
 	rows *rowQuery // nil where the result is collected
+	note string    // a remark about the rows, "" for none
 }
 
 // runAlone runs the statement as a transaction of its own, and reads no message
@@ -79,7 +81,11 @@ func (q *query) runQuery(ctx context.Context) (interpreter.ToolResult, error) {
 	if len(columns) == 0 {
 		return sqltool.RowsAffected(tag.RowsAffected()), nil
 	}
-	return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
+	result := interpreter.ToolResult{Data: expression.Of(rows.List)}
+	if q.note != "" {
+		result.Meta.Notes = []string{q.note}
+	}
+	return result, nil
 }
 
 // forms are the ways to number a statement's parameters, the one closest to pasted text first.
@@ -265,7 +271,11 @@ func (q *query) readRows(ctx context.Context, values [][]byte, rows *sqltool.Row
 			value, err := resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
 			lossy = cmp.Or(lossy, placeError(err, len(rows.List)+1, rows.Columns[i]))
 			row[i], size = value, size+len(text)
+			if value == nil && text != nil && q.note == "" && isJSON(q.prepared.Fields[i].DataTypeOID) {
+				q.note = fmt.Sprintf("column %q has the JSON value null, which is read, and would be written, as NULL", rows.Columns[i])
+			}
 		}
+		q.rows.remark(q.note)
 		if errors.Is(lossy, errSkipped) {
 			continue
 		}

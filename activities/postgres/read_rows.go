@@ -59,6 +59,14 @@ type rowQuery struct {
 	admitted *sqltool.PageRows
 	column   int // of the key
 	key      []byte
+	note     string // a remark about the rows so far, "" for none
+}
+
+// remark keeps a remark about the rows so far.
+func (r *rowQuery) remark(note string) {
+	if r != nil {
+		r.note = note
+	}
 }
 
 // errSkipped is a row that is not one of the page.
@@ -110,7 +118,7 @@ func (r *rowQuery) begin(rows *sqltool.RowCollector) {
 		if r.nulls {
 			return r.page.NullKeyError()
 		}
-		return r.each(sqltool.QueriedRow{Value: row, Bytes: bytes, Key: r.key})
+		return r.each(sqltool.QueriedRow{Value: row, Bytes: bytes, Key: r.key, Note: r.note})
 	}
 }
 

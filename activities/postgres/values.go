@@ -84,7 +84,7 @@ func resultValue(types *pgtype.Map, oid uint32, column []byte) (any, error) {
 		return nil, nil
 	}
 	text := string(column)
-	if oid == pgtype.JSONOID || oid == pgtype.JSONBOID {
+	if isJSON(oid) {
 		return documentValue(text)
 	}
 	if read := resultReaders[oid]; read != nil {
@@ -105,6 +105,9 @@ func resultValue(types *pgtype.Map, oid uint32, column []byte) (any, error) {
 	}
 	return strings.ToValidUTF8(text, "\uFFFD"), nil
 }
+
+// isJSON reports whether a type is one of JSON.
+func isJSON(oid uint32) bool { return oid == pgtype.JSONOID || oid == pgtype.JSONBOID }
 
 // documentValue returns the value of a column of JSON. A number that is too long is its text; a document with one would be a text among documents.
 func documentValue(text string) (any, error) {

@@ -207,6 +207,9 @@ func (w *TableWrite) discardNoBytes(column Column) {
 
 // WriteRows deletes and writes the rows of a write that is settled, pass by pass.
 func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteResult, err error) {
+	if err := countOlder(ctx, tx, w); err != nil {
+		return written, err
+	}
 	w.beginReport()
 	insert, fit, err := newInserter(ctx, tx, w)
 	if err != nil {

@@ -24,6 +24,7 @@ type RowReader interface {
 type QueriedRow struct {
 	Value map[string]any
 	Bytes int    // of its values on their way
+	Note  string // a remark about this row or one before it, "" for none
 	Key   []byte // what the column of the page's order is, as its database reads it again; nil where there is no page
 }
 

@@ -2,7 +2,9 @@ package sqltool
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // sequenceOrder is how the values of sequence_by are ordered.
@@ -38,8 +41,76 @@ func (w *TableWrite) orderBySequence(d *Dialect, columns []Column) {
 	case w.onlyNumbers(w.sequence):
 		o.as = incremental.Integer
 	}
-	w.order = o
+	w.order, w.notes = o, nil
+	if !o.byColumn && (o.as == "" || o.as == incremental.Text) {
+		w.notes = misorderedNotes(w.sequence, w.Rows)
+	}
 }
+
+// MayReplaceNewer reports whether a settled write may replace rows with older ones, by the cursor of the step: its page has older rows than
+// an earlier one, and no column orders them.
+func MayReplaceNewer(w *TableWrite) bool {
+	of := w.cursor
+	return w.upsert && w.sequence == "" && !w.IsStaged() && of != nil && of.Behind && of.Format == "" && slices.Contains(w.Columns, of.Path) && w.TypeOf(of.Path) != ""
+}
+
+// countOlder counts the rows of a settled write that are older than those of the table with their keys.
+func countOlder(ctx context.Context, tx TableTx, w *TableWrite) error {
+	if !MayReplaceNewer(w) {
+		return nil
+	}
+	by, rows := *w, lists.Filter(w.Rows, func(row map[string]any) bool { return row[w.cursor.Path] != nil })
+	by.sequence = w.cursor.Path
+	by.orderBySequence(tx.Dialect(), w.tableColumns)
+	stored, err := tx.StoredKeys(ctx, &by, rows, false)
+	if err != nil {
+		return err
+	}
+	older, err := tx.StoredKeys(ctx, &by, rows, true)
+	for i, key := range stored {
+		if err == nil && key != nil && older[i] == nil {
+			w.leftOut.OlderRows++
+		}
+	}
+	return err
+}
+
+// misorderedNotes returns a note if the texts of a column look like numbers that are ordered otherwise than by their characters, or
+// that are so short that the next ones will be.
+func misorderedNotes(column string, rows []map[string]any) []string {
+	const surelyCounted = 3 // digits that no form of a time has
+	var (
+		least, greatest [counterDigits + 1]string // by the number of digits
+		note            = func(first, then string) []string {
+			return []string{fmt.Sprintf("sequence_by compares the texts of column %q by their characters, so that %q comes after %q; "+
+				"write numbers, as fields: {%s: \"{{ int(row.%s) }}\"} does", column, first, then, column, column)}
+		}
+	)
+	for _, row := range rows {
+		text, _ := row[column].(string)
+		n := len(text)
+		if n == 0 || n > counterDigits || text[0] == '0' || strings.Trim(text, "0123456789") != "" {
+			continue
+		}
+		least[n], greatest[n] = min(cmp.Or(least[n], text), text), max(greatest[n], text)
+	}
+	for n := 1; n <= counterDigits; n++ {
+		for more := n + 1; more <= counterDigits && greatest[n] != ""; more++ {
+			if least[more] != "" && greatest[n] > least[more] {
+				return note(greatest[n], least[more])
+			}
+		}
+	}
+	for n := 1; n <= surelyCounted; n++ {
+		if greatest[n] != "" {
+			return note(strings.Repeat("9", n), "1"+strings.Repeat("0", n))
+		}
+	}
+	return nil
+}
+
+// counterDigits are the digits of the largest counters that misorderedNotes looks at: those of 64 bits.
+const counterDigits = 19
 
 // ordersAsCursors reports whether the database compares values of a column otherwise than section cursors of the same are compared.
 func (d *Dialect) ordersAsCursors(kind ColumnKind, column Column) bool {

@@ -44,6 +44,7 @@ type TableWrite struct {
 	target   interpreter.TableRows // the table as figures name it
 	// unfit are the rows, by their numbers, that are refused for a value that would become another one.
 	unfit map[int]*RowRefusal
+	notes []string // warnings about the rows
 	// served are the rows, by their numbers, as they were before their values were changed for their columns.
 	served  map[int]map[string]any
 	refused []int // numbers of the rows that were rejected
@@ -183,7 +184,9 @@ precision, the decimal places of a time, its time of day in a date, its date in 
 rounded_values counts such values, and the run has a warning, and rounded_keys those in
 columns of the key, by which rows may become one. unwritten_rows counts rows that a
 trigger or rule of the table kept out of it, with a warning too, and undeleted_rows
-those that a trigger kept in it although they should be gone.
+those that a trigger kept in it although they should be gone. older_rows counts rows
+that replaced newer ones of an earlier page, by the cursor of the step, for want of
+sequence_by.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
 of the table. Only rows are replaced, never the table, so it keeps its views, grants,
@@ -461,7 +464,7 @@ func (w *TableWrite) EarlierWriteResult(rows int64) interpreter.ToolResult {
 
 // withFigures adds the row counts to a result, and what was left out of the write if its fields allow that.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
-	result.Meta.Rows = figuresOf(w, written)
+	result.Meta.Rows, result.Meta.Notes = figuresOf(w, written), w.notes
 	leftOut := w.leftOut
 	leftOut.UnwrittenRows += int(written.unwritten)
 	leftOut.UndeletedRows += int(written.undeleted)

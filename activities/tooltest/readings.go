@@ -175,6 +175,57 @@ func sequenceOfTexts(s *TableTest) {
 	}
 }
 
+// sequenceIsNoted: texts that look like numbers which are ordered otherwise, or will be, are noted with an example.
+func sequenceIsNoted(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, v text, n bigint")
+	notes := func(values ...any) []string {
+		rows := make([]any, len(values))
+		for i, value := range values {
+			rows[i] = row{"id": i, "v": value}
+		}
+		in := s.WriteInput(row{"mode": "upsert", "key": "id", "sequence_by": "v"}, rows...)
+		result, err := s.db.MakeAttempt(s.t, in)
+		require.NoError(s, err)
+		return result.Meta.Notes
+	}
+	for example, values := range map[string][]any{
+		`so that "9" comes after "10"`:       {"9", "10"},
+		`so that "9999" comes after "10000"`: {"9999", nil, "10000"},
+		`so that "99" comes after "100"`:     {"17"},
+	} {
+		noted := notes(values...)
+		require.Len(s, noted, 1, example)
+		require.Contains(s, noted[0], example)
+		require.Contains(s, noted[0], `fields: {v: "{{ int(row.v) }}"}`)
+	}
+	for _, values := range [][]any{{"1704067200", "1704067300"}, {"2024-01-01", "9999"}, {"007", "010"}, {"a1", "a10"}, {nil, nil}, {9, 10}} {
+		require.Empty(s, notes(values...), "%v", values)
+	}
+}
+
+// olderRowsAreCounted: a page with older rows than an earlier one has a count of those that took the place of newer ones with their keys.
+func olderRowsAreCounted(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, at text, day date, n bigint")
+	s.Write(row{"mode": "upsert", "key": "id"}, row{"id": 1, "at": "2024-01-09T00:00:00Z", "day": "2024-01-09"}, row{"id": 2, "at": "2024-01-05T00:00:00Z", "day": "2024-01-05"}, row{"id": 3})
+	for column, value := range map[string]string{"at": "2024-01-07T01:00:00+01:00", "day": "2024-01-07"} {
+		write := func(behind bool, fields row) *interpreter.RowCounts {
+			fields["mode"], fields["key"] = "upsert", "id"
+			rows := []any{row{"id": 1, column: value, "n": 7}, row{"id": 2, column: value}, row{"id": 3, column: value}, row{"id": 4, column: value}, row{"id": 1, "n": 8}}
+			in := s.WriteInput(fields, rows...)
+			in.Cursor = &incremental.CursorField{Path: column, Type: incremental.Time, Behind: behind}
+			result, err := s.db.MakeAttempt(s.t, in)
+			require.NoError(s, err)
+			return result.Meta.LeftOut
+		}
+		require.Nil(s, write(true, row{"sequence_by": column}), column)
+		require.Equal(s, &interpreter.RowCounts{OlderRows: 1}, write(true, row{}), column)
+		require.Nil(s, write(true, row{}), "it is the same by now")
+		require.Nil(s, write(false, row{}), column)
+		s.Write(row{"mode": "upsert", "key": "id"}, row{"id": 1, column: "2024-01-09"})
+		require.Nil(s, write(false, row{}), "its page is not behind")
+	}
+}
+
 // sequenceOfCursors: where the column is the step's cursor, its type says how it is compared.
 func sequenceOfCursors(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at text, n bigint")

@@ -295,6 +295,7 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 				m.at.Written = m.at.Written.Plus(m.givenRows())
 			}
 			m.addNotes(notes)
+			m.addNotes(written.Meta.Notes)
 			tool.MarkProgress(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
 			return nil
 		}
@@ -383,9 +384,14 @@ const mostNotes = 20
 // addNotes keeps notes, each once.
 func (m *move) addNotes(notes []string) {
 	for _, note := range notes {
-		if len(m.notes) < mostNotes {
-			m.notes = lists.AddUnique(m.notes, note)
-		}
+		m.addNote(note)
+	}
+}
+
+// addNote keeps a note, unless it is "" or kept.
+func (m *move) addNote(note string) {
+	if note != "" && len(m.notes) < mostNotes {
+		m.notes = lists.AddUnique(m.notes, note)
 	}
 }
 

@@ -79,6 +79,7 @@ func (m *move) page(ctx context.Context, most int) (next batch, cut bool, err er
 		}
 		next.addRow(format.PlacedRow{Value: row.Value}, size)
 		next.bytes, next.key = next.bytes+int64(row.Bytes), row.Key
+		m.addNote(row.Note)
 		return nil
 	})
 	next.last = !cut && len(next.rows) < most
@@ -105,6 +106,7 @@ func (m *move) landQuery(ctx context.Context, from interpreter.ToolInput, into *
 			return err
 		}
 		size += int64(len(line)) + 1
+		m.addNote(row.Note)
 		if _, err := out.Write(append(line, '\n')); err != nil {
 			return unwritten(err)
 		}

@@ -211,6 +211,28 @@ func TestValuesOfQueries(t *testing.T) {
 	}, w.query("sqlite", "SELECT k, a, b, d, g, hex(h) AS h, k2 FROM target ORDER BY k"))
 }
 
+// TestJSONNullIsNoted: null of a document is read as NULL, with a remark in both ways of reading.
+func TestJSONNullIsNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).withPostgres()
+	w.query("postgres", "CREATE TABLE target (k integer PRIMARY KEY, g jsonb)")
+	for order, mode := range map[string]string{"k": "insert", "": "upsert"} {
+		to := into("postgres", "target")
+		to["mode"], to["key"] = mode, "k"
+		w.query("postgres", "DELETE FROM target")
+		for value, notes := range map[string]int{"'null'::jsonb": 1, "NULL::jsonb": 0} {
+			from := ofQuery("postgres", "SELECT 1 AS k, '{}'::jsonb AS g UNION ALL SELECT 2, "+value+"", order)
+			w.query("postgres", "DELETE FROM target")
+			result, err := w.move(order+value, "postgres", map[string]any{"from": from, "to": to})
+			require.NoError(t, err)
+			require.Len(t, result.Meta.Notes, notes, "%s %s", order, value)
+			if notes > 0 {
+				require.Contains(t, result.Meta.Notes[0], `column "g" has the JSON value null, which is read, and would be written, as NULL`)
+			}
+		}
+	}
+}
+
 // TestQueriesWithoutOrder: their rows are read again by another worker, as they are by then, in the modes that allow it.
 func TestQueriesWithoutOrder(t *testing.T) {
 	t.Parallel()

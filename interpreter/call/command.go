@@ -95,6 +95,7 @@ func (r reader) sinkCall(due pendingSink) *Call {
 	call := newSink(config, chosen, request.SinkWrite{
 		Page: max(r.state.Successes, 1), Result: result, EveryRound: due.DeadLetter,
 		State: r.sinkWrite(due.Choice), Claim: r.requestMoment().Claim, Staging: r.stagingRound().StagingOf(chosen, due.Do),
+		Behind: r.state.Watermark != nil && r.state.Watermark.Behind,
 	})
 	call.Load(due.State)
 	return call

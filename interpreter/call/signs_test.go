@@ -143,3 +143,25 @@ func TestOlderRowsOfAKey(t *testing.T) {
 		require.Len(t, own.Warnings(config.Step.Incremental, "step fetch", false), test.n)
 	}
 }
+
+// TestPagesBehind: a page that has an older row than an earlier page is behind, until the next one.
+func TestPagesBehind(t *testing.T) {
+	t.Parallel()
+	const step = "    params: {since: \"{{ incremental.value }}\"}\n    incremental: {cursor_path: at, initial_value: \"2024-01-01\"}\n"
+	c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + step}
+	section := c.call(t).Config().Step.Incremental
+	own := &watermark.Watermark{}
+	for _, page := range []struct {
+		at     []string
+		behind bool
+	}{{[]string{"2024-01-06", "2024-01-04"}, false}, {[]string{"2024-01-06", "2024-01-05"}, true}, {[]string{"2024-01-06"}, false}, {[]string{"2024-01-08"}, false}, {[]string{"2024-01-07"}, true}} {
+		rows := make([]any, len(page.at))
+		for i, at := range page.at {
+			rows[i] = map[string]any{"id": 1, "at": at}
+		}
+		next, failure := own.Read(section, rows, tables.Started)
+		require.Nil(t, failure)
+		require.Equal(t, page.behind, next.Behind, "%v", page.at)
+		own = next
+	}
+}

@@ -139,6 +139,8 @@ type CursorField struct {
 	Path   string     `json:"path"`
 	Type   CursorType `json:"type"`
 	Format string     `json:"format,omitempty"` // as in Form
+	// Behind says that the rows at hand are those of a page that has older rows than an earlier page of its call.
+	Behind bool `json:"behind,omitempty"`
 }
 
 // State is a state as shown to people.

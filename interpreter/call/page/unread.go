@@ -161,7 +161,7 @@ func (u Unread) findSigns(path []any, value any) []found {
 				continue
 			}
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
-		case nextName.MatchString(name) && isPageReference(member) && hasRows(u.Answer, 0):
+		case nextName.MatchString(name) && isPageReference(member) && (hasRows(u.Answer, 0) || emptyPageNext.MatchString(name)):
 			one.what, one.more = signNext, true
 		default:
 			signs = append(signs, u.findSigns(at, member)...)
@@ -182,6 +182,10 @@ var (
 	nextName = regexp.MustCompile(`^(odata)?next(page|pages|link|url|uri|href|cursor|token|offset|start|skip|index|marker|key|records|results|batch|from|after|position|continuation)*$|` +
 		`^(end|after|next|page|scroll|result)?cursor$|^(page|continuation|pagination|next|nextcontinuation|scroll|skip|resumption)token$`)
 )
+
+// emptyPageNext matches those of them that lead on from a page without rows, of which some APIs have one in the middle. A cursor there
+// is often that of the end.
+var emptyPageNext = regexp.MustCompile(`^(odata)?next(page|link|url|uri|href|token|pagetoken)?$`)
 
 // plainName returns the last name of a path in lower case, without punctuation.
 func plainName(path []any) string {

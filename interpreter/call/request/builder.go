@@ -154,7 +154,7 @@ func (b *Builder) addWrite(input *interpreter.ToolInput, request *Request, m Mom
 		return err
 	}
 	if of := b.source.Step.Incremental; of != nil && of.CursorPath != "" {
-		input.Cursor = &incremental.CursorField{Path: of.CursorPath, Type: of.Type, Format: of.Format}
+		input.Cursor = &incremental.CursorField{Path: of.CursorPath, Type: of.Type, Format: of.Format, Behind: sink.Behind}
 	}
 	input.State = sink.stateFor(input, b.action.Args != nil)
 	input.Shape, err = b.rowWork(input, request, m)

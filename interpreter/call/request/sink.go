@@ -23,6 +23,8 @@ type SinkWrite struct {
 	Staging *interpreter.Staging
 	// MapsRows says that args whose mapping exceeds the budget of a decision are mapped by the attempts.
 	MapsRows bool
+	// Behind says that the rows are those of a page that has older rows than an earlier one.
+	Behind bool
 	// Says is written instead of Result if the sink does not say what to write; nil for Result.
 	Says any
 }

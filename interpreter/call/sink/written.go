@@ -59,6 +59,10 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 			"%d of these values are in columns of the key, so that rows with different keys may have become one",
 		},
 		{
+			left.OlderRows, "1 row took the place of a newer one with its key: set sequence_by to the column of the cursor",
+			"%d rows took the place of newer ones with their keys: set sequence_by to the column of the cursor",
+		},
+		{
 			left.UnwrittenRows, "a trigger or rule of the table kept 1 row out of it",
 			"triggers or rules of the table kept %d rows out of it",
 		},

@@ -18,6 +18,7 @@ func (w *Watermark) Read(section *playbook.Incremental, data any, started time.T
 	rows := incremental.ContributedRows(data)
 	own := *w
 	own.Rows += len(rows)
+	own.Behind = false
 	if section.Token == nil {
 		if failure := own.readCursors(section, rows, started); failure != nil {
 			return w, failure
@@ -46,6 +47,7 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 		if err != nil {
 			return StateError(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; set `type`", at+1, section.CursorPath, err))
 		}
+		w.Behind = w.Behind || bytes.Compare(cursor.Position, w.Largest.Position) < 0
 		if section.Ascending && bytes.Compare(cursor.Position, bound.Position) < 0 {
 			return StateError(incremental.TypeOrder, fmt.Sprintf(
 				"row %d: %s is %s, less than the %s of an earlier page by more than `lag`: the source does not sort as `row_order: asc` says. "+

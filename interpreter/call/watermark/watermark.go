@@ -49,6 +49,8 @@ type Watermark struct {
 	Early   int `json:"early,omitempty"`
 	Older   int `json:"older,omitempty"` // rows after a newer one with their key in the same page
 	Missing int `json:"missing,omitempty"`
+	// Behind says that the last page has rows whose cursors are less than one of an earlier page.
+	Behind bool `json:"behind,omitempty"`
 }
 
 // Pending is a state to be claimed, or moved without rows; or the tables of sinks that must record that a call

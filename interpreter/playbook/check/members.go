@@ -28,7 +28,7 @@ var members = map[string][]string{
 
 var metaMembers = []string{
 	"attempts", "pages", "truncated", "started_at", "ended_at", "status", "headers", "links", "url", playbook.IncrementalWord,
-	"discarded_values", "discarded_rows", "rejected_rows", "rounded_values", "rounded_keys", "unwritten_rows", "undeleted_rows",
+	"discarded_values", "discarded_rows", "rejected_rows", "rounded_values", "rounded_keys", "older_rows", "unwritten_rows", "undeleted_rows",
 }
 
 // metaStateMembers are the members of `incremental` in meta.
