@@ -19,6 +19,7 @@ import (
 func TestFileAppendsBehindALine(t *testing.T) {
 	t.Parallel()
 
+	const mostOfLine = 1 << 20
 	row := map[string]any{"id": 2, "a": "y"}
 
 	for name, test := range map[string]struct{ file, there, want, says string }{
@@ -39,6 +40,9 @@ func TestFileAppendsBehindALine(t *testing.T) {
 		"CSV in UTF-16":             {"a.csv", "\xff\xfei\x00d\x00,\x00a\x00\n\x00", "", "is not UTF-8"},
 		"JSON Lines":                {"a.jsonl", `{"id":1}`, "{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
 		"JSON Lines that end":       {"a.jsonl", "{\"id\":1}\n", "{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
+		"JSON Lines with a mark":    {"a.jsonl", "\ufeff{\"id\":1}", "\ufeff{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
+		"JSON Lines that are cut":   {"a.jsonl", "{\"id\":1}\n{\"id\":0,\"cut", "", "ends within a line that is not JSON"},
+		"a long line":               {"a.jsonl", "{\"id\":1}\n" + strings.Repeat("1", mostOfLine+1), "{\"id\":1}\n" + strings.Repeat("1", mostOfLine+1) + "\n{\"a\":\"y\",\"id\":2}\n", ""},
 		"JSON Lines in UTF-16":      {"a.jsonl", "\xff\xfe1\x00\n\x00", "", "is not UTF-8"},
 		"JSON Lines with bad bytes": {"a.jsonl", "\"\xe9\"\n", "", "is not UTF-8"},
 	} {

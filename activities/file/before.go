@@ -2,7 +2,9 @@ package file
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -103,7 +105,7 @@ func (w *fileWrite) readEnd(ctx context.Context, file *os.File, size int64, own 
 		return false, err
 	}
 	defer func() { _ = unpacked.Close() }()
-	end := &lastByte{of: unpacked}
+	end := &lastLine{of: unpacked}
 	text := transform.NewReader(end, encoding.UTF8Validator)
 	inQuotes := false
 	if w.Format == format.CSV {
@@ -122,26 +124,52 @@ func (w *fileWrite) readEnd(ctx context.Context, file *os.File, size int64, own 
 	case inQuotes:
 		return false, tool.Errorf("write %s: the existing file ends within a quoted value, so new rows would become part of it; close the quote, or use another path", w.path)
 	}
-	return end.seen && !endsLine(end.byte), nil
+	if w.Format == format.JSONL && end.isCut() {
+		return false, tool.Errorf("write %s: the existing file ends within a line that is not JSON, as a write that was cut short leaves one; repair the line, or use another path", w.path)
+	}
+	return end.isOpen(), nil
 }
 
 // endsLine reports whether a byte ends a line.
 func endsLine(last byte) bool { return last == '\n' || last == '\r' }
 
-// lastByte remembers the last byte that was read.
-type lastByte struct {
+// mostOfLine bounds what is remembered of a line. Without it, a file without line breaks would fill the memory; a longer line counts as
+// whole.
+const mostOfLine = 1 << 20
+
+// lastLine remembers the last line that was read, of at most mostOfLine bytes.
+type lastLine struct {
 	of   io.Reader
-	byte byte
+	line []byte // without its line break, and cut off behind mostOfLine bytes
+	last byte
 	seen bool
 }
 
 // Read implements io.Reader.
-func (l *lastByte) Read(p []byte) (int, error) {
+func (l *lastLine) Read(p []byte) (int, error) {
 	n, err := l.of.Read(p)
-	if n > 0 {
-		l.byte, l.seen = p[n-1], true
+	if n == 0 {
+		return n, err
+	}
+	if endsLine(l.last) {
+		l.line = l.line[:0]
+	}
+	l.last, l.seen = p[n-1], true
+	if at := bytes.LastIndexAny(p[:n-1], "\r\n"); at >= 0 {
+		l.line = append(l.line[:0], p[at+1:n]...)
+	} else if len(l.line) <= mostOfLine {
+		l.line = append(l.line, p[:n]...)
 	}
 	return n, err
+}
+
+// isOpen reports whether the last line lacks its line break.
+func (l *lastLine) isOpen() bool { return l.seen && !endsLine(l.last) }
+
+// isCut reports whether the last line lacks its line break and is not JSON.
+func (l *lastLine) isCut() bool {
+	line := bytes.TrimPrefix(l.line, []byte("\uFEFF"))
+	return l.isOpen() && len(line) <= mostOfLine && len(bytes.TrimSpace(line)) > 0 && !json.Valid(line)
 }
 
 // withoutMark returns a reader behind the byte order mark of a text. bare says that the text

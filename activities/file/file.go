@@ -102,7 +102,8 @@ end, after a line break if the last line lacks one. overwrite replaces the file
 atomically. In CSV, nested values are JSON, nil is empty and an empty text is "". The
 columns of a new file are those of the field columns, else all names in the rows,
 sorted. Missing folders are created. Rows are written in UTF-8: appending to a file in
-another charset, or to CSV that ends within a quoted value, is a final error.
+another charset, to CSV that ends within a quoted value, or to JSON Lines whose last
+line is cut, is a final error.
 
 compression: gzip or zstd, or a name such as orders.csv.gz, compresses what a sink
 writes. Each write is a member (gzip) or frame (zstd) of its own; readers see one file.
