@@ -120,7 +120,7 @@ func TestMergeByOfRequests(t *testing.T) {
 	require.Empty(t, whole.Warnings)
 	require.Equal(t, []any{row{"id": 1, "a": 1, "b": 3}, row{"id": 2, "a": 2, "b": 4}}, whole.Data.Data)
 	alone := endedBy(t, step, first, row{"data": []any{row{"id": 1, "b": 3}}})
-	require.Equal(t, []string{"step fetch: merge_by: 1 of the 2 rows came less often than others, and may lack their fields; the first is id 2"}, alone.Warnings)
+	require.Equal(t, []string{"step fetch: merge_by: 1 of 2 rows came less often than others, and may lack their fields; the first is id 2"}, alone.Warnings)
 	require.Equal(t, []any{row{"id": 1, "a": 1, "b": 3}, row{"id": 2, "a": 2}}, alone.Data.Data)
 }
 

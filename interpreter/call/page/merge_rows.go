@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"reprise/interpreter/expression"
-	"reprise/interpreter/source"
 )
 
 // RowMerge is the result of MergeRows.
@@ -102,7 +101,7 @@ func (m RowMerge) Warning(key []string) string {
 	case m.Alone == 0:
 		return ""
 	case m.most == 0:
-		return fmt.Sprintf("merge_by merged nothing: no two of the %s have the same %s", source.Count(len(m.Rows), "row"), strings.Join(key, " and "))
+		return fmt.Sprintf("merge_by merged nothing: no two of %d rows have the same %s", len(m.Rows), strings.Join(key, " and "))
 	}
-	return fmt.Sprintf("merge_by: %d of the %s came less often than others, and may lack their fields; the first is %s", m.Alone, source.Count(len(m.Rows), "row"), m.First)
+	return fmt.Sprintf("merge_by: %d of %d rows came less often than others, and may lack their fields; the first is %s", m.Alone, len(m.Rows), m.First)
 }
