@@ -84,7 +84,7 @@ func TestFilePacked(t *testing.T) {
 			_, err = writeFile(t, c, "e", []any{}, map[string]any{"path": name})
 			require.NoError(t, err)
 			require.Equal(t, content, get(t, dir, name))
-			_, err = writeFile(t, c, "o", []any{}, map[string]any{"path": name, "mode": "overwrite", "compression": interpreterWord(name)})
+			_, err = writeFile(t, c, "o", []any{}, map[string]any{"path": name, "mode": "overwrite", "compression": compressionByName(name)})
 			require.NoError(t, err)
 			require.Empty(t, unpacked(t, strings.ToLower(strings.TrimSuffix(name, "D")), get(t, dir, name)), "and it is a whole file of that compression")
 		}
@@ -108,8 +108,8 @@ func TestFilePacked(t *testing.T) {
 	require.Equal(t, 3, members)
 }
 
-// interpreterWord is the compression that a name says.
-func interpreterWord(name string) string {
+// compressionByName is the compression that a name says.
+func compressionByName(name string) string {
 	if strings.HasSuffix(name, "gz") {
 		return "gzip"
 	}
@@ -237,6 +237,28 @@ func TestLakePacked(t *testing.T) {
 	})
 }
 
+// TestLakePackedAtOnce: of two loads that stage rows for a new path with different compressions, the second to publish fails, and the first keeps its rows.
+func TestLakePackedAtOnce(t *testing.T) {
+	t.Parallel()
+	eachLake(t, func(t *testing.T, l *lake) {
+		loads := []stagedLoad{}
+		for i, compression := range []string{"gzip", "none", "zstd"} {
+			loads = append(loads, stagedLoad{t: t, c: l.worker(t), id: compression, mode: "append", more: map[string]any{"compression": compression}})
+			require.NoError(t, loads[i].stage(compression, row(i)))
+		}
+		_, err := loads[0].publish()
+		require.NoError(t, err)
+		for _, load := range loads[1:] {
+			_, err = load.publish()
+			require.ErrorContains(t, err, "its files have gzip by now; use another path, or mode: overwrite")
+			require.Equal(t, interpreter.ClassFinal, tooltest.ErrorObject(t, err).Class)
+		}
+		last, contents := l.read(t, "o.jsonl")
+		require.Equal(t, 1, last.Number)
+		require.Equal(t, "{\"id\":0}\n", unpacked(t, ".gz", contents[0]))
+	})
+}
+
 // TestLakePackedSize: files have about the target size of compressed bytes.
 func TestLakePackedSize(t *testing.T) {
 	t.Parallel()
@@ -315,6 +337,7 @@ func TestFilePackedRefused(t *testing.T) {
 		"zip is only read":                           {"path": "a.csv.zip"},
 		"it must be gzip, zstd or none":              {"path": "a.csv", "compression": "zip"},
 		"Parquet is compressed inside":               {"path": "a.parquet.gz"},
+		"does not say its format":                    {"path": "a", "csv": map[string]any{"formulas": "escape"}},
 		`csv does not apply to format jsonl; remove`: {"path": "a.jsonl.gz", "csv": map[string]any{"formulas": "escape"}},
 	} {
 		_, err := writeFile(t, c, "k", row(1), fields)

@@ -83,7 +83,7 @@ func (o *WriteOptions) readFormulas(in interpreter.ToolInput) error {
 	default:
 		return tool.ConfigErrorf("step %q: csv.formulas is %s; it must be keep or escape", in.Step, shownValue(written[keyFormulas]))
 	}
-	if o.EscapeFormulas && o.Format != CSV {
+	if o.EscapeFormulas && o.Format != CSV && o.Format != "" {
 		return tool.ConfigErrorf("step %q: csv does not apply to format %s; remove one of them", in.Step, o.Format)
 	}
 	return nil
