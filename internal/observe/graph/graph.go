@@ -30,7 +30,8 @@ type node struct {
 	joins   bool // several branches can come together here
 	routes  []edge
 	sinks   []sinkNode
-	state   interpreter.Status // of the last visit, "" without a run
+	state   interpreter.Status // in whose colour the last visit is drawn, "" without a run
+	word    string             // for the status of the last visit, or for what holds it
 	details []string           // of the state: attempt, next retry, counts
 	inner   *Diagram           // of the playbook that it runs, nil where that is not shown
 }
@@ -81,10 +82,11 @@ func New(book *playbook.Playbook, status *runs.Status, below *Children) *Diagram
 	}
 	g.joinSteps(known)
 	if status != nil {
-		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, status.Status.DisplayWord())
+		g.title = fmt.Sprintf("%s (%s): %s", status.WorkflowID, book.Name, render.StateWord(status.Status, status.HeldBy))
 		for _, step := range status.Steps {
 			if drawn := known[step.Step]; drawn != nil {
-				drawn.state, drawn.details = step.Status, stateText(step, status.At)
+				drawn.state, drawn.word = render.StateColour(step.Status, step.HeldBy), render.StateWord(step.Status, step.HeldBy)
+				drawn.details = stateText(step, status.At)
 			}
 		}
 	}
@@ -238,7 +240,7 @@ func (s *node) boxLines() []string {
 		lines = append(lines, s.loop)
 	}
 	if s.state != "" {
-		lines = append(append(lines, s.state.DisplayWord()), s.details...)
+		lines = append(append(lines, s.word), s.details...)
 	}
 	return lines
 }

@@ -119,6 +119,28 @@ func TestGoldenGraphOfARun(t *testing.T) {
 	}
 }
 
+// TestGraphOfWhatIsHeld: what does not continue by itself has the word that lists and tables have for it.
+func TestGraphOfWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	status := &runs.Status{
+		Found: runs.Found{WorkflowID: "patients-7x2k", Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, StartedAt: localBegan}, At: localBegan,
+		Steps: []runs.Step{
+			{Step: "start", Visit: 1, Item: runs.Item{Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Attempt: 2, MaxAttempts: 2}},
+			{Step: "token", Visit: 1, Item: runs.Item{Status: interpreter.Awaiting, HeldBy: runs.HeldByAnswer, Attempt: 1}},
+			{Step: "list", Visit: 1, Item: runs.Item{Status: interpreter.RetryPending, HeldBy: runs.HeldByWait, Attempt: 1}},
+		},
+	}
+	drawn := New(bookFrom(t, runBook), status, nil)
+	text := drawn.Text()
+	for _, want := range []string{"patients-7x2k (patients): needs a person\n", "[needs a person, attempt 2 of 2]", "[awaiting an answer, attempt 1]", "[waiting to retry, attempt 1]"} {
+		require.Contains(t, text, want)
+	}
+	require.Contains(t, drawn.SVG(), "needs a person</text>")
+	require.Contains(t, drawn.Mermaid(), "class n1,n2 awaiting", "in one colour, as both need somebody")
+	status.HeldBy, status.Steps = runs.HeldByNoWorker, nil
+	require.Contains(t, New(bookFrom(t, runBook), status, nil).Text(), "patients-7x2k (patients): no worker\n")
+}
+
 // nestedBook runs playbooks within playbooks.
 const nestedBook = `
 apiVersion: reprise/v1
@@ -197,10 +219,10 @@ const hostile = "a\"b'c<script>alert(1)</script>&amp;&lt;]]>\\n\\\"--> |x| `y` *
 func hostileGraph() *Diagram {
 	return &Diagram{title: hostile, steps: []*node{
 		{
-			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, details: []string{hostile},
+			name: "one", tool: hostile, loop: hostile, state: interpreter.Failed, word: "failed", details: []string{hostile},
 			routes: []edge{{to: "two", label: hostile}, {to: "one", label: hostile}, {to: "one"}},
 			sinks:  []sinkNode{{target: hostile, when: "result"}},
-			inner:  &Diagram{title: hostile, steps: []*node{{name: "one", tool: hostile, state: interpreter.Running, details: []string{hostile}}}},
+			inner:  &Diagram{title: hostile, steps: []*node{{name: "one", tool: hostile, state: interpreter.Running, word: "running", details: []string{hostile}}}},
 		},
 		{name: "two", from: []string{"one"}, routes: []edge{{to: "one"}}},
 	}}

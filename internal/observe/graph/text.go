@@ -34,7 +34,7 @@ func (g *Diagram) stepsText() string {
 			b.WriteString("  " + terminal.OneLine(step.tool))
 		}
 		if step.state != "" {
-			b.WriteString("  [" + terminal.OneLine(strings.Join(append([]string{step.state.DisplayWord()}, step.details...), ", ")) + "]")
+			b.WriteString("  [" + terminal.OneLine(strings.Join(append([]string{step.word}, step.details...), ", ")) + "]")
 		}
 		b.WriteString("\n")
 		if step.joins {

@@ -70,7 +70,7 @@ func StepNow(step runs.Step, status *runs.Status) string {
 	}
 	switch {
 	case step.HeldBy == runs.HeldByPerson:
-		text = "waits for a person, after " + text
+		text = NeedsPerson + ", after " + text
 	case text == "":
 		text = step.Status.DisplayWord()
 	}

@@ -49,18 +49,8 @@ func statusCell(run runs.Found, paper terminal.Paper) string {
 	return stateText(run, paper)
 }
 
-// stateText is the status of a run in its colour. A run that only a person or a worker can continue has a status of its
-// own: "running" and "retry_pending" would promise that it continues by itself.
-func stateText(run runs.Found, paper terminal.Paper) string {
-	switch {
-	case run.Ended():
-	case run.HeldBy == runs.HeldByNoWorker:
-		return paper.PaintWarning("no worker")
-	case run.HeldBy == runs.HeldByPerson:
-		return paper.Paint(styles[interpreter.ToneAsks], "needs a person")
-	}
-	return paper.Paint(styleOf(run.Status), string(run.Status))
-}
+// stateText is the status of a run in its colour, or what holds it if it does not continue by itself.
+func stateText(run runs.Found, paper terminal.Paper) string { return stateCell(run.Status, run.HeldBy, paper) }
 
 // latenessText returns how late an open run is; "" if it is not late or the delay is not known.
 func latenessText(run runs.Found) string {

@@ -314,7 +314,7 @@ func stepLabel(step runs.Step) string {
 // first, then the time, then the next retry.
 func statesTable(status *runs.Status, paper terminal.Paper) string {
 	states := itemTable[runs.Step]{title: "step", columns: []itemColumn[runs.Step]{
-		{"status", 0, func(step runs.Step) string { return paper.Paint(styleOf(step.Status), string(step.Status)) }},
+		{"status", 0, func(step runs.Step) string { return stateCell(step.Status, step.HeldBy, paper) }},
 		{"attempt", 1, StepAttempt},
 		{"next retry", 3, func(step runs.Step) string { return nextOf(step.Item, status.At) }},
 		{"time", 2, func(step runs.Step) string { return tookOf(step, status) }},
@@ -546,7 +546,7 @@ func heldText(held runs.ChildWait, now time.Time, paper terminal.Paper) string {
 // itemText describes a status, its attempt and when the next one is due; for an attempt that awaits its answer, since
 // when.
 func itemText(item runs.Item, now time.Time) string {
-	line := string(item.Status)
+	line := cmp.Or(heldWord(item.Status, item.HeldBy), string(item.Status))
 	switch {
 	case item.Status == interpreter.Awaiting && item.Awaits != nil:
 		line = DescribeAwaited(item.Awaits, now)
@@ -558,9 +558,6 @@ func itemText(item runs.Item, now time.Time) string {
 	}
 	if next := nextOf(item, now); next != "" {
 		line += ", " + next
-	}
-	if item.HeldBy == runs.HeldByPerson {
-		line += ", waits for a person"
 	}
 	return line
 }

@@ -117,7 +117,8 @@ type tile struct {
 // box is a step.
 type box struct {
 	Name, Tool string
-	State      interpreter.Status
+	State      interpreter.Status // in whose colour it is drawn
+	Word       string             // for the status, or for what holds it
 	Facts      []string
 	Error      string
 	Routes     []route
@@ -154,7 +155,7 @@ func (v *view) addTiles() {
 		v.Tiles = append(v.Tiles, tile{Name: name, Value: value})
 		return &v.Tiles[len(v.Tiles)-1]
 	}
-	add("status", v.Status.Status.DisplayWord()).State = v.Status.Status
+	add("status", render.StateWord(v.Status.Status, v.Status.HeldBy)).State = render.StateColour(v.Status.Status, v.Status.HeldBy)
 	add("time", v.Took)
 	v.itemTiles(false)
 	if children := v.Stats.ChildRuns; children.Runs > 0 {
@@ -238,16 +239,17 @@ func (v *view) addBoxes() {
 }
 
 func (v *view) stepBox(name string) box {
-	drawn := box{Name: name, State: interpreter.Pending}
+	drawn := box{Name: name, State: interpreter.Pending, Word: interpreter.Pending.DisplayWord()}
 	visits := v.Status.Visits(name)
 	if len(visits) == 0 {
 		if len(v.Status.Steps) > 0 && !v.Open {
-			drawn.State = interpreter.Skipped
+			drawn.State, drawn.Word = interpreter.Skipped, interpreter.Skipped.DisplayWord()
 		}
 		return drawn
 	}
 	last := visits[len(visits)-1]
-	drawn.State, drawn.Facts = last.Status, v.stepFacts(last, len(visits))
+	drawn.State, drawn.Word = render.StateColour(last.Status, last.HeldBy), render.StateWord(last.Status, last.HeldBy)
+	drawn.Facts = v.stepFacts(last, len(visits))
 	if last.Error != nil {
 		drawn.Error = last.Error.Message
 	}

@@ -173,8 +173,8 @@ func (w Workers) Remedy(run Found) string {
 // pinned reports whether the run stays with its build.
 func (f Found) pinned() bool { return f.Build != nil && f.Build.Pinned }
 
-// sameWorkers reports whether the same workers get both runs.
-func (f Found) sameWorkers(other Found) bool {
+// HasWorkersOf reports whether the same workers get both runs.
+func (f Found) HasWorkersOf(other Found) bool {
 	if f.TaskQueue != other.TaskQueue || f.pinned() != other.pinned() {
 		return false
 	}

@@ -71,19 +71,18 @@ type List struct {
 // mostTaskQueues bounds the task queues that FindUnpolled describes, each a request to the server.
 const mostTaskQueues = 20
 
-// FindUnpolled finds the task queues of open runs in the list, and the builds that such runs are pinned to, that no worker polls. It
-// makes one call for each queue and build.
+// FindUnpolled finds the task queues of open runs in the list, and the builds that such runs are pinned to, whose workers do not
+// respond. It makes at most four calls for each queue and build, for most of them one or two.
 func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	var groups []Found // one run of each
 	for _, run := range list.Runs {
-		if !run.Ended() && run.TaskQueue != "" && len(groups) < mostTaskQueues && !slices.ContainsFunc(groups, run.sameWorkers) {
+		if !run.Ended() && run.TaskQueue != "" && len(groups) < mostTaskQueues && !slices.ContainsFunc(groups, run.HasWorkersOf) {
 			groups = append(groups, run)
 		}
 	}
 	unpolled := make([]bool, len(groups))
 	runConcurrently(len(groups), func(i int) {
-		workers, err := r.WorkersOf(ctx, groups[i])
-		unpolled[i] = err == nil && !workers.HavePolled(now)
+		unpolled[i] = r.isUnserved(ctx, groups[i], now)
 	})
 	for i, run := range groups {
 		switch {
@@ -94,6 +93,26 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 			list.NoWorker = append(list.NoWorker, run.TaskQueue)
 		}
 	}
+}
+
+// freshPoll is how old the last poll of a task queue may be before FindUnpolled queries a run of it: a poll takes up to a
+// minute, so workers that have died since then look like workers without work.
+const freshPoll = 15 * time.Second
+
+// isUnserved reports whether no worker responds for an open run. A run that has only just started is not queried: its first
+// task may be on its way.
+func (r *Reader) isUnserved(ctx context.Context, run Found, now time.Time) bool {
+	workers, err := r.WorkersOf(ctx, run)
+	switch {
+	case err != nil:
+		return false
+	case !workers.HavePolled(now):
+		return true
+	case now.Sub(workers.LastPoll) <= freshPoll || now.Sub(run.StartedAt) <= freshPoll:
+		return false
+	}
+	_, err = r.Progress(ctx, run.WorkflowID, run.last)
+	return err != nil && connect.QueryUnanswered(err) && r.Silence(ctx, run, err).HeldBy == HeldByNoWorker
 }
 
 // DescribeOpen sets what holds the open runs of the list, and by how much they are late. It needs no call to the server, but

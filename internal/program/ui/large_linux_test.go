@@ -25,13 +25,16 @@ func TestPagesWithoutAWorker(t *testing.T) {
 	w := newWorld(t)
 	w.queue = w.env.NewTaskQueue() // of no worker
 	alone := w.start("alone-"+w.queue, strings.Replace(fails, "nightly", "alone", 1), nil)
-	w.shows("/?playbook=alone", "no worker responds")
+	w.shows("/?playbook=alone", `no-worker">no worker</span>`)
 	began := time.Now()
 	status, body, _ := w.get("/?playbook=alone")
 	took := time.Since(began)
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "no worker responds")
+	require.Contains(t, body, `no-worker">no worker</span>`)
 	require.Less(t, took, testenv.Within(300*time.Millisecond))
+	w.books["alone"] = strings.Replace(fails, "nightly", "alone", 1)
+	body = w.shows("/playbooks/alone", `no-worker">no worker</span>`)
+	require.NotContains(t, between(body, "<h2>Last runs</h2>", "</section>"), ">running<")
 	body = w.shows("/runs/"+alone, "No worker responds.")
 	require.NotContains(t, between(body, `<div class="head">`, "</div>"), "running")
 }

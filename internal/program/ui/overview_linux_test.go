@@ -88,10 +88,10 @@ func TestStartPage(t *testing.T) {
 	w.queue = w.env.NewTaskQueue() // of no worker
 	alone := w.start("overview-alone-"+w.queue, fails, nil)
 	began := time.Now()
-	w.shows("/?q=overview-alone", "no worker responds")
+	w.shows("/?q=overview-alone", `no-worker">no worker</span>`)
 	require.Less(t, time.Since(began), testenv.Within(15*time.Second))
 	w.shows("/?q="+failed, ">failed</span>")
-	w.shows("/?q="+person, "waits for a person")
+	w.shows("/?q="+person, "needs a person, after attempt")
 	w.shows("/?q="+asks, "awaiting an answer")
 	w.shows("/?q="+slow, "late by ")
 
@@ -103,7 +103,7 @@ func TestStartPage(t *testing.T) {
 	}, patience, 100*time.Millisecond)
 	needs, rest := between(body, "<h2>Needs attention</h2>", "</section>"), body[strings.Index(body, "</section>"):]
 	for id, want := range map[string][]string{
-		failed: {"step fetch: 2 of 2 iterations failed", "Run failed iterations again…"}, person: {"waits for a person", "Retry or skip"},
+		failed: {"step fetch: 2 of 2 iterations failed", "Run failed iterations again…"}, person: {"needs a person, after attempt", "Retry or skip"},
 		slow: {"expected within 1s", "See what it does"}, asks: {"Answer"},
 	} {
 		row := between(needs, `href="/runs/`+url.PathEscape(id)+`"`, "</tr>")

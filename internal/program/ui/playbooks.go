@@ -17,7 +17,9 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -88,6 +90,13 @@ func (r *bookRow) addDescription(book *playbook.Playbook) {
 	}
 }
 
+const (
+	// workersChecked is how many task queues of last runs are checked for workers on a page of playbooks, and callsOfWorkers how
+	// many calls to the server that takes for workers that respond: most folders have one queue.
+	workersChecked = 1
+	callsOfWorkers = 2
+)
+
 // newestRuns is how many of the newest runs are searched for the last run of each playbook.
 const newestRuns = 100
 
@@ -99,7 +108,7 @@ func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time)
 		return "The last runs are not known: " + err.Error()
 	}
 	var group errgroup.Group
-	left, calls := 0, callsPerPage
+	left, calls := 0, callsPerPage-callsOfWorkers
 	for i := range rows {
 		row := &rows[i]
 		at := slices.IndexFunc(page.Runs, func(run runs.Found) bool { return run.Playbook == row.name })
@@ -123,7 +132,9 @@ func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time)
 			})
 		}
 	}
-	if err := group.Wait(); err != nil && !errors.Is(err, runs.ErrNoAttributes) {
+	err = group.Wait()
+	s.markUnserved(ctx, lists.Pick(rows, func(row bookRow) (*runRow, bool) { return row.Last, row.Last != nil }), now, workersChecked)
+	if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 		return "Some last runs are not known: " + err.Error()
 	}
 	if left > 0 {
@@ -133,7 +144,10 @@ func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time)
 }
 
 func newLastRun(run runs.Found, now time.Time) *runRow {
-	return &runRow{Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: agoText(run.StartedAt, now), Rows: newRowsCell(run.Rows), Late: lateText(run, now)}
+	return &runRow{
+		Run: run, Path: runPath(run.WorkflowID), Status: run.Status, Started: agoText(run.StartedAt, now), Rows: newRowsCell(run.Rows), Late: lateText(run, now),
+		ByPerson: run.Status == interpreter.RetryPending && run.NeedsPerson(),
+	}
 }
 
 // input is a value of a workload in a form.
@@ -187,7 +201,7 @@ type bookView struct {
 	Inputs                  []input
 	CanStart                bool
 	Fault                   string
-	Runs                    []runRow
+	Runs                    []*runRow
 	Bars                    *barsView // nil for fewer than two runs
 	Rows                    *rowsView // of the run RowsOf, nil where none has said it
 	RowsOf                  string
@@ -224,8 +238,9 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		shown.Fresh = s.freshOf(r.Context(), book.Playbook, listed.Runs, v.frame.At)
 		shown.Partitions = s.calendarOf(r.Context(), book.Playbook, v.person, v.frame.At)
 		for _, run := range listed.Runs[:min(len(listed.Runs), lastRuns)] {
-			shown.Runs = append(shown.Runs, *newLastRun(run, v.frame.At))
+			shown.Runs = append(shown.Runs, newLastRun(run, v.frame.At))
 		}
+		s.markUnserved(r.Context(), shown.Runs, v.frame.At, workersChecked)
 	}
 	status := http.StatusOK
 	if fault != "" {

@@ -286,7 +286,7 @@ func verdictText(status *runs.Status, now time.Time) string {
 	}
 	word := status.Status.DisplayWord()
 	if needsPerson(status) {
-		word = "waiting for a person"
+		word = render.NeedsPerson
 	}
 	if !status.Since.IsZero() {
 		word += " for " + terminal.Duration(now.Sub(status.Since))

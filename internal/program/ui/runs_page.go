@@ -76,6 +76,7 @@ type runRow struct {
 	Status   interpreter.Status
 	Now      string
 	NoWorker bool   // no worker responds
+	Unknown  bool   // it has run for a while, and no worker has responded yet
 	Late     string // by how much it is late
 	Fault    fault
 	ByPerson bool // only a person can continue it
@@ -84,6 +85,17 @@ type runRow struct {
 	Took     string
 	Rows     rowsCell
 	Next     []link // what to do, of a run that needs somebody
+}
+
+// Word describes the status of the run, or what holds it.
+func (r *runRow) Word() string {
+	switch {
+	case r.NoWorker:
+		return render.NoWorker
+	case r.ByPerson:
+		return render.NeedsPerson
+	}
+	return r.Status.DisplayWord()
 }
 
 // progress is the progress of a run's loop.
@@ -265,11 +277,63 @@ func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.T
 			return nil
 		})
 	}
+	if len(open) > 0 && calls > 1 {
+		calls-- // for checkWorkers
+	}
 	open = open[:min(len(open), max(0, calls))]
 	s.addGlances(ctx, open, now, calls)
 	_ = group.Wait()
+	s.checkWorkers(ctx, open, now)
 	spreadSilence(rows, open)
 	return rows
+}
+
+// checkWorkers finds out whether workers poll the task queue of the first run whose workers have not responded in time, with at
+// most one call to the server.
+func (s *Server) checkWorkers(ctx context.Context, queried []*runRow, now time.Time) {
+	at := slices.IndexFunc(queried, func(row *runRow) bool { return row.Unknown })
+	if at < 0 {
+		return
+	}
+	of := queried[at].Run
+	workers, err := s.Runs.WorkersOf(ctx, of)
+	if err != nil || workers.HavePolled(now) {
+		return
+	}
+	for _, row := range queried[at:] {
+		if row.Unknown && row.Run.HasWorkersOf(of) {
+			row.showStatus(nil, now)
+		}
+	}
+}
+
+// markUnserved marks last runs as having no worker whose workers do not respond. most bounds the task queues that are checked,
+// each with a call to the server or a few.
+func (s *Server) markUnserved(ctx context.Context, rows []*runRow, now time.Time, most int) {
+	var list runs.List
+	for _, row := range rows {
+		switch known := slices.ContainsFunc(list.Runs, row.Run.HasWorkersOf); {
+		case row.Run.Ended():
+		case s.silences.hasSilence(row.Run.TaskQueue, now):
+			row.NoWorker = true
+		case now.Sub(row.Run.StartedAt) <= startTime:
+		case !known && most > 0:
+			most--
+			list.Runs = append(list.Runs, row.Run)
+		}
+	}
+	reader := *s.Runs
+	reader.Patience = glanceTime
+	reader.FindUnpolled(ctx, &list, now)
+	list.DescribeOpen(now)
+	for _, run := range list.Runs {
+		if run.HeldBy != runs.HeldByNoWorker {
+			continue
+		}
+		for _, row := range rows {
+			row.NoWorker = row.NoWorker || !row.Run.Ended() && row.Run.HasWorkersOf(run)
+		}
+	}
 }
 
 // failedRows are the rows whose cause is shown. Causes that are not known yet take a call each; open runs beside them leave
@@ -386,7 +450,7 @@ func (s *Server) showLast(row *runRow, now time.Time) {
 	} else if s.silences.hasSilence(row.Run.TaskQueue, now) {
 		row.showStatus(nil, now)
 	} else if row.Status == interpreter.Running && now.Sub(row.Run.StartedAt) > startTime {
-		row.Now = "no worker has answered yet"
+		row.Now, row.Unknown = "no worker has answered yet", true
 	}
 }
 

@@ -333,8 +333,8 @@ func (w *world) filters(t *testing.T, waiting, failed string) {
 			require.Equal(t, has[i], strings.Contains(body, link(id)), "%s: %s", query, id)
 		}
 	}
-	w.shows("/", "fetch: waits for a person, after attempt 1: GET http://127.0.0.1:1/")
-	w.shows("/runs/"+decided, "Waiting for a person")
+	w.shows("/", "fetch: needs a person, after attempt 1: GET http://127.0.0.1:1/")
+	w.shows("/runs/"+decided, "Needs a person")
 	for _, query := range []string{"status=gone", "label=sales", "page=%25"} {
 		status, _, _ := w.get("/?" + query)
 		require.Equal(t, http.StatusBadRequest, status, query)
