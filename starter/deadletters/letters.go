@@ -184,6 +184,7 @@ func listLetters(
 	if err := writeLetters(streams, list); err != nil {
 		return err
 	}
+	hintLetters(streams, list, chains, filter)
 	hintCancelled(streams, chains, filter)
 	return nil
 }
@@ -194,6 +195,29 @@ func countCancelled(chains []*deadletter.Chain, filter deadletter.Filter) int {
 		n += chain.CountCancelled(filter)
 	}
 	return n
+}
+
+// hintLetters prints how many dead letters of how many runs can be run again and how, and how to see all of one.
+func hintLetters(streams cli.Streams, list letterList, chains []*deadletter.Chain, filter deadletter.Filter) {
+	if len(list.DeadLetters) == 0 {
+		return
+	}
+	open, of := 0, []string{}
+	for _, chain := range chains {
+		if n := len(ChooseLetters(chain, filter, 0).Open); n > 0 {
+			open, of = open+n, append(of, chain.Origin.WorkflowID)
+		}
+	}
+	switch len(of) {
+	case 0:
+	case 1:
+		streams.Advisef("%s of %s. To run them again: %s dead-letters reprocess %s",
+			terminal.Count(open, "open dead letter"), of[0], terminal.ProgramName(), terminal.ShellWord(of[0]))
+	default:
+		streams.Advisef("%s of %s. To run those of one again, such as: %s dead-letters reprocess %s",
+			terminal.Count(open, "open dead letter"), terminal.Count(len(of), "run"), terminal.ProgramName(), terminal.ShellWord(of[0]))
+	}
+	streams.Advisef("To see all of one: %s dead-letters show %s", terminal.ProgramName(), terminal.ShellWord(list.DeadLetters[0].ID))
 }
 
 // shownHints bounds how many runs a hint names.
@@ -252,9 +276,30 @@ func writeLetters(streams cli.Streams, list letterList) error {
 	return err
 }
 
+// leastTableWidth is the least width of a terminal that gets a table of dead letters: the columns of a narrower one would be as
+// wide as a word.
+const leastTableWidth = 60
+
+// lettersText returns each dead letter in lines of its own, for a narrow terminal.
+func lettersText(letters []deadletter.Letter, paper terminal.Paper) string {
+	var b strings.Builder
+	for _, letter := range letters {
+		for _, line := range paper.WrapLines(terminal.EscapeInvisible(letter.ID)) {
+			b.WriteString(line + "\n")
+		}
+		b.WriteString(terminal.HangingLine("  ", "element: "+paper.Shorten(expression.Text(letter.Element.Data), 60), paper.Width))
+		b.WriteString(terminal.HangingLine("  ", "error: "+paper.Shorten(letter.Error.Message, 200), paper.Width))
+		b.WriteString(terminal.HangingLine("  ", fmt.Sprintf("%s, %s after %s", letter.State, letter.Error.Class, terminal.Count(letter.Attempts, "attempt")), paper.Width))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // lettersTable returns a table that fits the terminal. It drops less important columns and wraps the error.
 func lettersTable(letters []deadletter.Letter, paper terminal.Paper) string {
 	const fewest = 3 // columns
+	if paper.Width < leastTableWidth {
+		return lettersText(letters, paper)
+	}
 	ids := lists.Map(letters, func(letter deadletter.Letter) string { return letter.ID })
 	return terminal.FitColumns(paper.Width, ids, [][]string{
 		{"dead letter", "element", "error", "status", "class", "attempts", "failed runs", "last attempt"},

@@ -31,7 +31,7 @@ func TestLettersFit(t *testing.T) {
 	}
 	columns := map[int]int{}
 
-	for width := 40; width < 240; width += 5 {
+	for width := leastTableWidth; width < 240; width += 5 {
 		rendered := lettersTable(letters, terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(rendered), width)
 		ids := ""
@@ -44,7 +44,12 @@ func TestLettersFit(t *testing.T) {
 		columns[width] = strings.Count(strings.SplitN(rendered, "\n", 3)[1], "│") - 1
 		require.GreaterOrEqual(t, columns[width], columns[width-5], "%d columns", width)
 	}
-	require.Equal(t, 3, columns[40])
+	require.Equal(t, 3, columns[leastTableWidth])
+	narrow := lettersTable(letters, terminal.Paper{Width: 40})
+	require.LessOrEqual(t, text.LongestLineLen(narrow), 40)
+	for _, want := range []string{letters[0].ID, "  element:\n    {\"id\":\"ppp", "error: HTTP 429 from GET\n", "http://127.0.0.1:8088", "open, rate_limited after 3 attempts"} {
+		require.Contains(t, narrow, want)
+	}
 	require.Equal(t, 4, columns[90])
 	require.Equal(t, 8, columns[200])
 	whole := lettersTable(letters, terminal.Paper{Width: terminal.Unbounded})

@@ -82,7 +82,7 @@ func (r *Reader) FindUnpolled(ctx context.Context, list *List, now time.Time) {
 	}
 	unpolled := make([]bool, len(groups))
 	runConcurrently(len(groups), func(i int) {
-		unpolled[i] = r.isUnserved(ctx, groups[i], now)
+		unpolled[i] = isUnserved(ctx, r, groups[i], now)
 	})
 	for i, run := range groups {
 		switch {
@@ -101,7 +101,7 @@ const freshPoll = 15 * time.Second
 
 // isUnserved reports whether no worker responds for an open run. A run that has only just started is not queried: its first
 // task may be on its way.
-func (r *Reader) isUnserved(ctx context.Context, run Found, now time.Time) bool {
+func isUnserved(ctx context.Context, r *Reader, run Found, now time.Time) bool {
 	workers, err := r.WorkersOf(ctx, run)
 	switch {
 	case err != nil:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -197,7 +196,7 @@ type bookView struct {
 	File                    string // where Name is that of metadata, "" where it is that of the file
 	Problems                []string
 	Invalid                 bool
-	Graph                   template.URL
+	Graph                   *graphView
 	Inputs                  []input
 	CanStart                bool
 	Fault                   string

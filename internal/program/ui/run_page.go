@@ -29,8 +29,6 @@ import (
 const (
 	// shownGraph bounds the drawing of the steps, in bytes.
 	shownGraph = 150 << 10
-	// unfoldedSteps is the largest number of steps whose graph is shown unfolded.
-	unfoldedSteps = 15
 	// shownValue bounds the shown input and result, in bytes.
 	shownValue = 12 << 10
 	// shownLines bounds the shown lines of a playbook.
@@ -59,8 +57,7 @@ type runView struct {
 	StepsLeft   int
 	Awaited     []awaitedRow
 	StartedBy   string
-	Graph       template.URL
-	Large       bool // the graph is folded
+	Graph       *graphView
 	Timeline    *timeline
 	Input       string
 	Result      string
@@ -379,7 +376,7 @@ func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, 
 	v.Timeline = newTimeline(v.Status)
 	failed := 0
 	if book != nil {
-		v.Graph, v.Large = drawnGraph(book, v.Status, workload), len(book.Steps) > unfoldedSteps
+		v.Graph = drawnGraph(book, v.Status, workload)
 		for _, step := range v.Status.Steps {
 			if of := book.Step(step.Step); of != nil && step.Status == interpreter.Failed && !step.Handled {
 				failed = of.NamePos.Line
@@ -401,9 +398,33 @@ func (v *runView) drawRun(book *playbook.Playbook, source string, workload any, 
 	v.LinesLeft = len(lines) - len(v.Lines)
 }
 
-// drawnGraph returns the graph of a playbook, or of a run of it, as a picture; "" if it is too large.
-func drawnGraph(book *playbook.Playbook, status *runs.Status, workload any) template.URL {
-	drawing := graph.New(book, status, &graph.Children{Workload: workload}).SVG()
+// graphView is the graph of a playbook, or of a run of it, as pictures.
+type graphView struct {
+	Picture template.URL
+	// Folded is set if the picture has rows of steps folded: Whole has every step then, "" if that is too large to draw, and Steps
+	// is how many these are.
+	Folded bool
+	Whole  template.URL
+	Steps  int
+}
+
+// drawnGraph draws a playbook, or a run of it; nil if that is too large.
+func drawnGraph(book *playbook.Playbook, status *runs.Status, workload any) *graphView {
+	whole := graph.New(book, status, &graph.Children{Workload: workload})
+	folded := whole.Fold()
+	drawn := &graphView{Picture: pictureOf(folded), Steps: len(book.Steps), Folded: folded != whole}
+	if drawn.Folded {
+		drawn.Whole = pictureOf(whole)
+	}
+	if drawn.Picture == "" {
+		return nil
+	}
+	return drawn
+}
+
+// pictureOf returns a graph as a picture; "" if it is too large.
+func pictureOf(g *graph.Diagram) template.URL {
+	drawing := g.SVG()
 	if len(drawing) > shownGraph {
 		return ""
 	}
