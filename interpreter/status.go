@@ -134,7 +134,7 @@ var statuses = []StatusInfo{
 		Status: RetryPending, Of: OfStep | OfIteration | OfRun, Tally: TallyWaiting,
 		Colour: Colour{"#ffd8a8", amber, darkAmber, ToneWarning},
 		List:   Listing{Executions: []string{"Running"}, Attribute: true},
-		Doc:    "It waits before the next attempt. A run has this status when everything in it waits. " +
+		Doc: "It waits before the next attempt. A run has this status when everything in it waits. " +
 			"If its policy leaves it to a person how it continues, tables and pages show `needs a person`, and `held_by` is `person` in JSON.",
 	},
 	{

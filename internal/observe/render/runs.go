@@ -50,7 +50,9 @@ func statusCell(run runs.Found, paper terminal.Paper) string {
 }
 
 // stateText is the status of a run in its colour, or what holds it if it does not continue by itself.
-func stateText(run runs.Found, paper terminal.Paper) string { return stateCell(run.Status, run.HeldBy, paper) }
+func stateText(run runs.Found, paper terminal.Paper) string {
+	return stateCell(run.Status, run.HeldBy, paper)
+}
 
 // latenessText returns how late an open run is; "" if it is not late or the delay is not known.
 func latenessText(run runs.Found) string {

@@ -105,6 +105,9 @@ type pageHandler func(r *http.Request, found openAttempt, typed url.Values) (ans
 const noSuchLink = "Part of the link may be missing: mail programs sometimes break long links in two. Copy the whole link, or ask the sender " +
 	"to send it again."
 
+// askSender is what people who followed a link can do: they know the person who sent it, and nothing of runs.
+const askSender = "ask the person who sent you this link, and mention the run and the step below."
+
 // pageOf returns a handler that answers with pages, also if a request is refused.
 func (s *Server) pageOf(handle pageHandler) func(http.ResponseWriter, *http.Request) (answer, error) {
 	return func(w http.ResponseWriter, r *http.Request) (answer, error) {
@@ -221,11 +224,12 @@ func (a openAttempt) approvalPage() (page, error) {
 			source.ShortenMiddle(source.ReadableText(a.Awaiting.Question()), shownTitle), shown.Title)
 		return shown, err
 	case a.Answered != nil:
-		shown.Title, shown.Note = "Already answered", "The answer below was accepted. There is nothing left to do."
+		shown.Title, shown.Note = "Already answered", "The answer below was accepted. There is nothing left to do. To change it, "+askSender
 		shown.Answer = cmp.Or(a.Answered.Option, string(a.Answered.Verb))
 		shown.By, shown.At = a.Answered.By, momentText(a.Answered.At)
 	default:
-		shown.Title, shown.Note = "No longer open", "No answer is needed any more: somebody answered, the deadline passed, or the run ended."
+		shown.Title, shown.Note = "No longer open", "No answer is needed any more: somebody else answered, the time to answer ran out, or the work was "+
+			"stopped. Nothing is left to do. If you did not expect this, "+askSender
 	}
 	return shown, nil
 }
@@ -351,6 +355,9 @@ func (a openAttempt) latePage() (answer, error) {
 	}
 	shown.Asks, shown.Note = false, ""
 	shown.Fault = "Your answer came too late and was not accepted."
+	if a.Answered != nil {
+		shown.Fault += " The answer below counts. To change it, " + askSender
+	}
 	return shown.pageAnswer(http.StatusConflict)
 }
 

@@ -117,11 +117,12 @@ func TestApprovalPage(t *testing.T) {
 	require.Contains(t, string(after.body), "Already answered")
 	require.Contains(t, string(after.body), "Ada &lt;b&gt;")
 	require.Contains(t, string(after.body), "approve")
+	require.Contains(t, string(after.body), "ask the person who sent you this link")
 	require.NotContains(t, string(after.body), "<form")
 	late := a.post(token, url.Values{"option": {"reject"}, "by": {"bob"}})
 	require.Equal(t, http.StatusConflict, late.status)
 	require.Contains(t, string(late.body), "Ada &lt;b&gt;")
-	require.Contains(t, string(late.body), "came too late")
+	require.Contains(t, string(late.body), "came too late and was not accepted. The answer below counts.")
 	require.NotContains(t, a.log.String(), token)
 }
 
