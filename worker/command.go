@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/activities"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/build"
 	"reprise/internal/base/callback"
 	"reprise/internal/base/codec"
@@ -377,7 +378,7 @@ func (o *options) resourcesAndServer(logger *slog.Logger, secret *secrets.Masker
 		return resources, client.Options{}, err
 	}
 	o.encryption.Watch(logger, func(key string) { secret.AddConnection("bearer:" + key) })
-	if resources.Audit, err = o.openAudit(secret); err != nil {
+	if resources.Audit, err = audit.Open(o.audit, "worker", secret); err != nil {
 		return resources, client.Options{}, err
 	}
 	server, err := o.serverAddress()

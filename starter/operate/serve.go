@@ -128,8 +128,10 @@ func (o *serveOptions) readFiles(a *cli.App) (files servedFiles, err error) {
 			return files, err
 		}
 	}
-	files.trail, err = o.openAudit(files.masked)
-	return files, err
+	if files.trail, err = audit.Open(o.audit, "serve", files.masked); err != nil {
+		return files, cli.WithStatus(exitcode.Usage, err)
+	}
+	return files, nil
 }
 
 // serveAPI serves the API until the command is interrupted.
@@ -172,18 +174,6 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		logger.Info("serving", "url", schemeOf(files.certificate)+"://"+listener.Addr().String(), "temporal", s.Address, "namespace", s.Namespace, "metrics", s.Telemetry.URL())
 		return server.Run(ctx, listener, files.certificate)
 	})
-}
-
-// openAudit opens the audit log; nil if the flags name none.
-func (o *serveOptions) openAudit(masked *secrets.Masker) (*audit.Trail, error) {
-	if o.audit == "" {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	trail, err := audit.Open(o.audit, "serve", masked)
-	if err != nil {
-		return nil, cli.UsageError("--audit-log: %w", err)
-	}
-	return trail, nil
 }
 
 // schemeOf returns the URL scheme of a server with or without a certificate.

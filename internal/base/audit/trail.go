@@ -44,16 +44,19 @@ type Trail struct {
 
 // Open opens a log to continue it, or creates it. program is serve or worker; masked hides the secrets that it knows,
 // nil for none. A last line that was cut short, because the process was killed or the disk was full, stays, and the
-// next line says so.
+// next line says so. Without a path, it returns nil, which logs nothing; errors name the flag --audit-log.
 func Open(path, program string, masked *secrets.Masker) (*Trail, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--audit-log: %w", err)
 	}
 	t := &Trail{path: path, program: program, masked: masked, file: file}
 	if err := t.continueFile(); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("--audit-log: %s: %w", path, err)
 	}
 	return t, nil
 }

@@ -209,6 +209,26 @@ func TestEncryptedRuns(t *testing.T) {
 	}
 }
 
+// TestEncryptedValuesAreStoredOnce: the payload store keeps one copy of a value that two programs store.
+func TestEncryptedValuesAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	v, key := newStrongbox(t), keyring.NewKey()
+	files := map[string]bool{}
+	for range 2 {
+		v.readWith(key)
+		run, err := v.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: v.queue}, "Nothing", strings.Repeat("x", 200_000))
+		require.NoError(t, err)
+		require.NoError(t, v.env.Client().TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), "done"))
+		require.NoError(t, filepath.WalkDir(v.dir, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && strings.Contains(path, "sha256") && !entry.IsDir() && !strings.HasSuffix(path, ".attrs") {
+				files[path] = true
+			}
+			return err
+		}))
+	}
+	require.Len(t, files, 1)
+}
+
 // TestEncryptedFailures: the messages of failures are encrypted too, and come back.
 func TestEncryptedFailures(t *testing.T) {
 	t.Parallel()
