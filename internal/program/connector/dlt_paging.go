@@ -176,7 +176,7 @@ func numberOf(config component, key string, usual int) (n int, known bool) {
 func (r *restAPI) countPages(of *dltResource, p *paging, config component, kind string) error {
 	s := of.step
 	first, base, step := 0, 0, code{text: "1", prec: precAtom, value: 1, known: true}
-	known := true
+	var known bool
 	name, maximum, usual := "page", "maximum_page", "page"
 	if kind == "offset" {
 		name, maximum, usual = "offset", "maximum_offset", "offset"

@@ -2,6 +2,7 @@ package pyliteral
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,21 +26,25 @@ type token struct {
 	start, end int
 }
 
+// isOneOf reports whether a token is one of some operators.
+func (t token) isOneOf(operators ...string) bool {
+	return t.kind == operator && slices.Contains(operators, t.text)
+}
+
 // lexTokens splits source into tokens. Ends of lines within brackets, and comments, are left out.
 func lexTokens(source string) (tokens []token, err error) {
 	depth := 0
 	for at := 0; at < len(source); {
-		c := source[at]
-		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\\':
+		switch source[at] {
+		case ' ', '\t', '\r', '\f', '\\':
 			at++
-		case c == '#':
+		case '#':
 			if length := strings.IndexByte(source[at:], '\n'); length >= 0 {
 				at += length
 			} else {
 				at = len(source)
 			}
-		case c == '\n' || c == ';':
+		case '\n', ';':
 			if depth == 0 {
 				tokens = append(tokens, token{newline, "\n", at, at + 1})
 			}
@@ -49,9 +54,9 @@ func lexTokens(source string) (tokens []token, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", 1+strings.Count(source[:at], "\n"), err)
 			}
-			if t.kind == operator && strings.Contains("([{", t.text) {
+			if t.isOneOf("(", "[", "{") {
 				depth++
-			} else if t.kind == operator && strings.Contains(")]}", t.text) {
+			} else if t.isOneOf(")", "]", "}") {
 				depth = max(depth-1, 0)
 			}
 			tokens = append(tokens, t)

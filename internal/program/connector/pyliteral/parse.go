@@ -59,7 +59,7 @@ func (p *parser) endsValue() bool {
 	case end, newline:
 		return true
 	case operator:
-		return strings.Contains(",)]}:=", t.text)
+		return t.isOneOf(",", ")", "]", "}", ":", "=")
 	}
 	return false
 }
@@ -73,16 +73,16 @@ func (p *parser) skipValue() (any, error) {
 		if t.kind == end && len(open) > 0 {
 			return nil, errUnexpected
 		}
-		if t.kind == operator && strings.Contains("([{", t.text) {
+		if t.isOneOf("(", "[", "{") {
 			open = append(open, t.text)
 			continue
 		}
-		closes := t.kind == operator && strings.Contains(")]}", t.text)
+		closes := t.isOneOf(")", "]", "}")
 		switch {
 		case closes && len(open) > 0:
 			open = open[:len(open)-1]
 		case len(open) > 0:
-		case closes, t.kind == end, t.kind == newline, t.kind == operator && (t.text == "," || t.text == ":"):
+		case closes, t.kind == end, t.kind == newline, t.isOneOf(",", ":"):
 			if t.start == start {
 				return nil, errUnexpected
 			}
