@@ -120,7 +120,7 @@ func refuseUnchanged(response *http.Response) error {
 }
 
 // answerNotes returns remarks about a success that may have other rows than were requested: it has no body although it says that it is
-// JSON or XML, or a redirect has lost the query.
+// JSON or XML, or a redirect has lost the query. They name no query, so that they are the same for each page.
 func answerNotes(response *http.Response, body []byte, as string) (notes []string) {
 	request := response.Request
 	declared, _ := format.MediaType(response.Header.Get("Content-Type"))
@@ -128,7 +128,7 @@ func answerNotes(response *http.Response, body []byte, as string) (notes []strin
 	isRead := request.Method == http.MethodGet && response.StatusCode == http.StatusOK
 	if isRead && len(bytes.TrimSpace(body)) == 0 && byType == as && (as == format.JSON || as == format.XML) {
 		notes = append(notes, fmt.Sprintf("%s was answered with HTTP 200 and an empty body, which counts as no rows, although its Content-Type is %s",
-			requestLine(request), tool.CutText(declared, shownType)))
+			requestPath(request), tool.CutText(declared, shownType)))
 	}
 	first := request
 	for first.Response != nil && first.Response.Request != nil {
@@ -136,7 +136,7 @@ func answerNotes(response *http.Response, body []byte, as string) (notes []strin
 	}
 	if isRead && first != request && first.URL.RawQuery != "" && request.URL.RawQuery == "" && tool.SameHost(first.URL, request.URL) {
 		notes = append(notes, fmt.Sprintf("%s redirects to %s, without the query: the answer may have other rows than were requested; use that URL",
-			requestLine(first), redactURL(request.URL)))
+			requestPath(first), redactURL(request.URL)))
 	}
 	return notes
 }
