@@ -277,13 +277,16 @@ func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.T
 			return nil
 		})
 	}
-	if len(open) > 0 && calls > 1 {
+	checks := len(open) > 0 && calls > 1
+	if checks {
 		calls-- // for checkWorkers
 	}
 	open = open[:min(len(open), max(0, calls))]
 	s.addGlances(ctx, open, now, calls)
 	_ = group.Wait()
-	s.checkWorkers(ctx, open, now)
+	if checks {
+		s.checkWorkers(ctx, open, now)
+	}
 	spreadSilence(rows, open)
 	return rows
 }
