@@ -54,11 +54,11 @@ type heldTasks struct {
 // holdTask replaces a task that cannot be decrypted by an empty response to the poll, and makes the server keep the task: nothing fails
 // for the lack of a key. The first failure of a workflow task is an event of the history, from which `starter status`
 // has the reason. For all other requests it returns the reason.
-func (c *Codec) holdTask(s taskSender, ctx context.Context, request, reply any, reason *KeyError) error {
+func (c *Codec) holdTask(ctx context.Context, s taskSender, request, reply any, reason *KeyError) error {
 	switch task := reply.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:
 		poll, _ := request.(*workflowservice.PollWorkflowTaskQueueRequest)
-		c.holdWorkflowTask(s, ctx, poll, proto.CloneOf(task), reason)
+		c.holdWorkflowTask(ctx, s, poll, proto.CloneOf(task), reason)
 		proto.Reset(task)
 	case *workflowservice.PollActivityTaskQueueResponse:
 		poll, _ := request.(*workflowservice.PollActivityTaskQueueRequest)
@@ -72,7 +72,7 @@ func (c *Codec) holdTask(s taskSender, ctx context.Context, request, reply any, 
 }
 
 func (c *Codec) holdWorkflowTask(
-	s taskSender, ctx context.Context, poll *workflowservice.PollWorkflowTaskQueueRequest, task *workflowservice.PollWorkflowTaskQueueResponse, reason *KeyError,
+	ctx context.Context, s taskSender, poll *workflowservice.PollWorkflowTaskQueueRequest, task *workflowservice.PollWorkflowTaskQueueResponse, reason *KeyError,
 ) {
 	if task.GetQuery() != nil {
 		go s.send(ctx, "RespondQueryTaskCompleted", &workflowservice.RespondQueryTaskCompletedRequest{

@@ -64,7 +64,7 @@ func (c *Codec) Intercept(logger *slog.Logger) (grpc.UnaryClientInterceptor, err
 		}
 		err = failures(ctx, method, encoded, reply, cc, decodeReply, options...)
 		if reason != nil {
-			return c.holdTask(taskSender{invoke: invoke, cc: cc, logger: logger}, context.WithoutCancel(ctx), request, reply, reason)
+			return c.holdTask(context.WithoutCancel(ctx), taskSender{invoke: invoke, cc: cc, logger: logger}, request, reply, reason)
 		}
 		return err
 	}, nil
