@@ -2,9 +2,11 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // RowMerge is the result of MergeRows.
@@ -36,7 +38,11 @@ func MergeRows(rows []any, key []string) RowMerge {
 			if known := places[digest]; known != nil {
 				known.times++
 				out.most = max(out.most, known.times)
-				out.Rows[known.at] = overlay(expression.MapOf(out.Rows[known.at]), expression.MapOf(row))
+				whole := maps.Clone(expression.MapOf(out.Rows[known.at]))
+				for _, name := range playbook.SortedKeys(expression.MapOf(row)) {
+					whole[name] = expression.MapMember(row, name)
+				}
+				out.Rows[known.at] = whole
 				continue
 			}
 			of.shown = keyText(key, values)
@@ -81,18 +87,6 @@ func keyText(key []string, values []any) string {
 		parts[i] = column + " " + shown
 	}
 	return strings.Join(parts, ", ")
-}
-
-// overlay returns a map with the fields of another one over its own.
-func overlay(under, over map[string]any) map[string]any {
-	out := make(map[string]any, len(under)+len(over))
-	for name, value := range under {
-		out[name] = value
-	}
-	for name, value := range over {
-		out[name] = value
-	}
-	return out
 }
 
 // Warning says which rows of several pages were not merged, "" for none.
