@@ -15,7 +15,7 @@ import (
 type Answer struct {
 	AnswerTo
 
-	Verb AnswerVerb `json:"verb"`
+	Verb AnswerVerb `json:"verb"` // what the answer does to the attempt
 	// Result is the result of a completed webhook.
 	Result expression.Value `json:"result,omitzero"`
 	// Message and Details say why an attempt failed; Message may also accompany progress. Retryable false says that
@@ -40,9 +40,9 @@ type Answer struct {
 // must match.
 type AnswerTo struct {
 	Step    string `json:"step,omitempty"`
-	Visit   int    `json:"visit,omitempty"`
-	Index   *int   `json:"index,omitempty"`
-	Attempt int    `json:"attempt,omitempty"`
+	Visit   int    `json:"visit,omitempty"`   // of the step, from 1
+	Index   *int   `json:"index,omitempty"`   // of the iteration in its loop, from 0; nil without a loop
+	Attempt int    `json:"attempt,omitempty"` // of the call, from 1
 	// Key is the attempt key, which alone identifies the attempt.
 	Key string `json:"key,omitempty"`
 }

@@ -31,9 +31,9 @@ type Control struct {
 
 // Said is who requested something, when and why; kept in workflow history.
 type Said struct {
-	By     string    `json:"by,omitempty"`
+	By     string    `json:"by,omitempty"` // a person or system, as it named itself
 	Reason string    `json:"reason,omitempty"`
-	At     time.Time `json:"at,omitzero"`
+	At     time.Time `json:"at,omitzero"` // when the run received it
 }
 
 // Tuning has people's settings for a running step; kept in workflow history.

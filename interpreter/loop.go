@@ -29,16 +29,16 @@ func LoopElements(collection any) ([]any, error) {
 type IterationResult struct {
 	Index     int        `json:"index"`
 	Result    CallResult `json:"result"`
-	Cancelled bool       `json:"cancelled,omitempty"`
+	Cancelled bool       `json:"cancelled,omitempty"` // it neither succeeded nor failed
 }
 
 // LoopStats counts iterations: Total = Success + Failed + Cancelled. Truncated counts some of the successes. Kept
 // in workflow history.
 type LoopStats struct {
-	Total     int `json:"total"`
+	Total     int `json:"total"` // iterations of the loop
 	Success   int `json:"success"`
 	Failed    int `json:"failed"`
-	Truncated int `json:"truncated"`
+	Truncated int `json:"truncated"` // successes that lack pages, because a policy was exhausted
 	Cancelled int `json:"cancelled"`
 }
 
@@ -47,7 +47,7 @@ type LoopError struct {
 	Index    int              `json:"index"`
 	Element  expression.Value `json:"element"`
 	Error    *ErrorObject     `json:"error"`
-	Attempts int              `json:"attempts"`
+	Attempts int              `json:"attempts"` // made before it failed
 	// LastAttemptAt is when the last attempt ended, or when the iteration ended if it made none. Expressions do not
 	// see it.
 	LastAttemptAt time.Time `json:"last_attempt_at,omitzero"`

@@ -35,7 +35,7 @@ const (
 
 // MailboxAnswer is an answer for a workflow that awaits it, or knows which workflow does; kept in workflow history.
 type MailboxAnswer struct {
-	Workflow string `json:"workflow"`
+	Workflow string `json:"workflow"` // ID of the workflow that the answer is delivered to
 	Answer   Answer `json:"answer"`
 }
 
@@ -50,7 +50,7 @@ type Mailbox struct {
 // DeliveryResult says whether a stored answer was accepted; kept in workflow history.
 type DeliveryResult struct {
 	Fate    Fate   `json:"fate"`
-	Message string `json:"message,omitempty"`
+	Message string `json:"message,omitempty"` // why it was not accepted
 }
 
 // Fate says whether a stored answer was accepted.
@@ -70,7 +70,7 @@ type MailboxResult struct {
 
 // MailboxRefusal is an answer that was refused.
 type MailboxRefusal struct {
-	Digest  string `json:"digest"`
+	Digest  string `json:"digest"` // of the refused answer, see Answer.Digest
 	Message string `json:"message"`
 }
 

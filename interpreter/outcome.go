@@ -79,7 +79,7 @@ const (
 type Outcome struct {
 	Data any
 	Meta ToolMeta
-	Err  *ErrorObject
+	Err  *ErrorObject // nil if the attempt succeeded
 	// PutOff is set if the attempt was not made yet; then no other field is.
 	PutOff *PutOff
 	// Partial says that the data comes from a run that ended as partial_success.
@@ -132,7 +132,7 @@ type PutOff struct {
 type CallResult struct {
 	Status   Status           `json:"status"` // success, partial_success or error
 	Data     expression.Value `json:"data,omitzero"`
-	Error    *ErrorObject     `json:"error,omitempty"`
+	Error    *ErrorObject     `json:"error,omitempty"` // nil unless the status is error
 	Meta     CallMeta         `json:"meta"`
 	Warnings []string         `json:"warnings,omitempty"`
 	// Cut is set if a successful call, or an iteration of a loop, lacks pages because its policy was exhausted.
@@ -152,9 +152,9 @@ type Cut struct {
 
 // CallMeta is the meta of an envelope; kept in workflow history.
 type CallMeta struct {
-	Attempts  int  `json:"attempts"`
+	Attempts  int  `json:"attempts"` // made for the whole call, pages and retries included
 	Pages     int  `json:"pages"`
-	Truncated bool `json:"truncated,omitempty"`
+	Truncated bool `json:"truncated,omitempty"` // it lacks pages, because a policy was exhausted
 	// Incomplete says that the call has not read everything, for a reason other than truncation.
 	Incomplete bool      `json:"incomplete,omitempty"`
 	StartedAt  time.Time `json:"started_at"`
@@ -170,7 +170,7 @@ type CallMeta struct {
 
 // CallIncremental describes what a call did with its state; kept in workflow history.
 type CallIncremental struct {
-	State  string                 `json:"state"`
+	State  string                 `json:"state"` // its name
 	Type   incremental.CursorType `json:"type,omitempty"`
 	Format string                 `json:"format,omitempty"` // the format of incremental.Form
 	// From is the cursor from which the call read, Watermark the watermark after the call.

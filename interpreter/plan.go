@@ -56,11 +56,11 @@ type LoopPlan struct {
 // StatePlan is a state that a step keeps between runs; kept in workflow history.
 type StatePlan struct {
 	State     string                 `json:"state"`
-	KeptBy    string                 `json:"kept_by"`
+	KeptBy    string                 `json:"kept_by"` // "temporal", or the tool whose database keeps it
 	Type      incremental.CursorType `json:"type"`
 	Watermark expression.Value       `json:"watermark"`
-	ReadsFrom expression.Value       `json:"reads_from"` // incremental.value of the run
-	MovedAt   time.Time              `json:"moved_at,omitzero"`
+	ReadsFrom expression.Value       `json:"reads_from"`        // incremental.value of the run
+	MovedAt   time.Time              `json:"moved_at,omitzero"` // when its watermark last changed
 	Run       string                 `json:"run,omitempty"`     // the last run that claimed it
 	Table     string                 `json:"table,omitempty"`   // as in incremental.State
 	Emptied   bool                   `json:"emptied,omitempty"` // its table has lost all loaded rows
@@ -74,7 +74,7 @@ type StatePlan struct {
 type SinkPlan struct {
 	Place string `json:"place"` // within the playbook
 	Tool  string `json:"tool"`
-	Auth  string `json:"auth,omitempty"`
+	Auth  string `json:"auth,omitempty"` // name of its connection
 	// Target is the sink's destination, as written in the playbook; Table is what it would do to a table, File to a file or
 	// to a folder of files.
 	Target string     `json:"target,omitempty"`

@@ -99,7 +99,7 @@ func WaitReasons() []Reason {
 type Wait struct {
 	Delay   time.Duration `json:"delay"`
 	Reason  Reason        `json:"reason"`
-	Summary string        `json:"summary"`
+	Summary string        `json:"summary"` // the wait in words
 	// Cause is why the store of a state cannot be reached, for display also by calls that wait behind this one; ""
 	// for other waits.
 	Cause string `json:"cause,omitempty"`

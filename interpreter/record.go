@@ -116,7 +116,7 @@ func (i *CallIncremental) Record() *StateRecord {
 
 // LoopRecord is the part of a StepRecord that only loops have.
 type LoopRecord struct {
-	WorkflowID string    `json:"workflow_id"`
+	WorkflowID string    `json:"workflow_id"` // of the child workflow that runs the loop
 	Stats      LoopStats `json:"stats"`
 	// Open says that the loop runs over a source and has not ended, so only it knows the number of elements.
 	Open   bool        `json:"open,omitempty"`

@@ -25,9 +25,9 @@ type Start struct {
 
 // Routing is the position of a run in the graph; kept in workflow history.
 type Routing struct {
-	Visits  map[string]int `json:"visits"`
-	Waiting []Arrival      `json:"waiting,omitempty"`
-	Running []string       `json:"running,omitempty"`
+	Visits  map[string]int `json:"visits"`            // how often each step has begun
+	Waiting []Arrival      `json:"waiting,omitempty"` // at steps that wait for other branches
+	Running []string       `json:"running,omitempty"` // names of steps that have begun and not ended
 }
 
 // Graph determines which steps may start. It depends only on the playbook.

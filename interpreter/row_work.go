@@ -92,7 +92,7 @@ func NewRowFields(entries []*playbook.Entry) []RowField {
 
 // ShapedRows has the rows of an attempt after its RowWork.
 type ShapedRows struct {
-	Args, Result *expression.Value
+	Args, Result *expression.Value // what replaces those of the attempt; nil if it stays
 	// Notes are warnings of the expressions about questionable data.
 	Notes []string
 }

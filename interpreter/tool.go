@@ -177,7 +177,7 @@ type ToolMeta struct {
 	Status  int               `json:"status,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"` // lower-case names
 	Links   map[string]string `json:"links,omitempty"`   // rel -> absolute URL
-	URL     string            `json:"url,omitempty"`
+	URL     string            `json:"url,omitempty"`     // of the response, after redirects
 	// RetryAfter is the number of seconds that a successful response asks clients to wait, which polls respect;
 	// expressions do not see it.
 	RetryAfter *float64 `json:"retry_after,omitempty"`
@@ -198,9 +198,9 @@ func (m ToolMeta) HasNoBody() bool {
 
 // RowCounts counts what a table did not accept of the rows to be written; kept in workflow history.
 type RowCounts struct {
-	DiscardedValues int `json:"discarded_values,omitempty"`
-	DiscardedRows   int `json:"discarded_rows,omitempty"`
-	RejectedRows    int `json:"rejected_rows,omitempty"`
+	DiscardedValues int `json:"discarded_values,omitempty"` // of columns that are unknown, or that do not take them
+	DiscardedRows   int `json:"discarded_rows,omitempty"`   // left out by the contract
+	RejectedRows    int `json:"rejected_rows,omitempty"`    // set aside as rejected
 	// RoundedValues counts values that a column stores only in part: numbers with more digits than it stores, times
 	// with more decimal places or, in columns of dates, with a time of day, and texts that it cuts off.
 	RoundedValues int `json:"rounded_values,omitempty"`

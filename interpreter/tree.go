@@ -64,13 +64,13 @@ type RunStart struct {
 type PausedBy struct {
 	Run     string   `json:"run"`
 	Step    string   `json:"step"`
-	Version int      `json:"version,omitempty"`
+	Version int      `json:"version,omitempty"` // counts the commands that changed the control
 	Parents []Parent `json:"parents,omitempty"`
 }
 
 // AdmissionAnswer is the result of an Admission, or of a RunStart. Kept in workflow history.
 type AdmissionAnswer struct {
-	Count int `json:"count"`
+	Count int `json:"count"` // of runs that may start
 	// Hold says that the run, or a parent run, is paused: nothing may start before it is resumed. Admitted runs
 	// stay admitted.
 	Hold *Hold `json:"hold,omitempty"`
@@ -80,7 +80,7 @@ type AdmissionAnswer struct {
 
 // Census counts the admitted runs of a tree. Kept in workflow history.
 type Census struct {
-	Admitted int `json:"admitted"`
+	Admitted int `json:"admitted"` // and not returned
 	// Closed are the runs that were cancelled most recently.
 	Closed []string `json:"closed,omitempty"`
 }

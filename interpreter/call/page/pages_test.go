@@ -331,3 +331,28 @@ func TestAnswersThatAreParts(t *testing.T) {
 		require.Contains(t, unread.Warning(), c.says, "%+v", c)
 	}
 }
+
+// TestEmptyPagesThatLeadOn: a page without rows ends a call in silence only if it leads nowhere. A cursor there is often that of the end.
+func TestEmptyPagesThatLeadOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		next any
+		says string
+	}{
+		{"next", "https://api.example.com/rows?page=3", "the response has response.next, which no condition uses: there are more pages"},
+		{"nextPageToken", "a1", "the response has response.nextPageToken, which no condition uses"},
+		{"@odata.nextLink", "https://api.example.com/rows?skip=9", "which no condition uses: there are more pages"},
+		{"next", nil, ""},
+		{"nextPageToken", "", ""},
+		{"cursor", "a1", ""},
+		{"next_cursor", "a1", ""},
+	} {
+		unread := page.Unread{Answer: map[string]any{"rows": []any{}, c.name: c.next}, Rows: 25, Status: 200}
+		if c.says == "" {
+			require.Empty(t, unread.Warning(), "%+v", c)
+			continue
+		}
+		require.Contains(t, unread.Warning(), c.says, "%+v", c)
+	}
+}
