@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -32,32 +31,14 @@ type strongbox struct {
 
 	plain *testenv.Env
 	dir   string // of the payload store
-	log   *lockedBuffer
-}
-
-// lockedBuffer is a log that workers write while tests read it.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(text []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(text)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	log   *buffer
 }
 
 func newStrongbox(t *testing.T) *strongbox {
 	t.Helper()
 	w := newWorld(t)
 	w.replays = 1
-	return &strongbox{world: w, plain: w.env, dir: filepath.Join(t.TempDir(), "payloads"), log: &lockedBuffer{}}
+	return &strongbox{world: w, plain: w.env, dir: filepath.Join(t.TempDir(), "payloads"), log: &buffer{}}
 }
 
 func codecOf(t *testing.T, keys string) *codec.Codec {
