@@ -21,8 +21,7 @@ func TestHTTPConforms(t *testing.T) {
 	t.Parallel()
 
 	api, url := tooltest.StartAPI(t)
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	closed := tooltest.RefusingURL(t)
 
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -59,8 +58,8 @@ func TestHTTPConforms(t *testing.T) {
 			fails("too large", "/body?bytes=1100000", "payload_too_large", "final", "", 0, "larger than the limit of 1048576 bytes"),
 			fails("too large unpacked", "/body?bytes=3000000&gzip=1", "payload_too_large", "final", "", 0, "larger than the limit of 1048576 bytes"),
 			{
-				Name: "refused", Input: tooltest.Input(map[string]any{"url": closed.URL + "/x?token=s3crettoken"}),
-				Kind: "connection", Class: "retryable", Type: "econnrefused", Says: "GET " + closed.URL + "/x?token=***: dial tcp",
+				Name: "refused", Input: tooltest.Input(map[string]any{"url": closed + "/x?token=s3crettoken"}),
+				Kind: "connection", Class: "retryable", Type: "econnrefused", Says: "GET " + closed + "/x?token=***: dial tcp",
 			},
 			{
 				Name: "dns", Input: tooltest.Input(map[string]any{"url": "http://ana:s3cretpw@does-not-exist.invalid/"}),

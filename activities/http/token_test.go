@@ -524,11 +524,11 @@ func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 func TestOAuth2TokenEndpointsThatAreAway(t *testing.T) {
 	t.Parallel()
 
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	closed := tooltest.RefusingURL(t)
+	away := &tooltest.RecordingServer{Server: &httptest.Server{URL: closed}}
 
-	c := withTokens(t, (&issuer{RecordingServer: &tooltest.RecordingServer{Server: closed}}).connection(nil))
-	_, err := tooltest.CallHTTP(t, c, tokenInput(t, closed.URL))
+	c := withTokens(t, (&issuer{RecordingServer: away}).connection(nil))
+	_, err := tooltest.CallHTTP(t, c, tokenInput(t, closed))
 	object := tooltest.ErrorObject(t, err)
 
 	require.Equal(t, []string{"connection", "retryable", "econnrefused"}, []string{string(object.Kind), string(object.Class), object.Type})

@@ -27,6 +27,19 @@ func StartAPI(t *testing.T) (*demoapi.Server, string) {
 	return api, url
 }
 
+// RefusingURL returns the URL of a port of this machine that refuses every connection until the test has ended. It is
+// the near end of an open connection: no other process is given it, as it would be the port of a server that was closed.
+func RefusingURL(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	holder, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = holder.Close() })
+	return "http://" + holder.LocalAddr().String()
+}
+
 // AnsweringServer returns a server whose answers are all made by one function.
 func AnsweringServer(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()

