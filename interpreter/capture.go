@@ -40,10 +40,10 @@ func dataPaths(book *playbook.Playbook, nodes []*playbook.Node) [][]string {
 // notices, and did not read in origin, the playbook of the earlier run. That run did not record them, so these
 // iterations cannot be run again from its record.
 func UncapturedNames(origin, book *playbook.Playbook, name string) []string {
-	kept := loopPaths(origin, name)
+	recorded := loopPaths(origin, name)
 	var missing []string
 	for _, path := range loopPaths(book, name) {
-		covered := slices.ContainsFunc(kept, func(other []string) bool {
+		covered := slices.ContainsFunc(recorded, func(other []string) bool {
 			return len(other) <= len(path) && slices.Equal(other, path[:len(other)])
 		})
 		if text := strings.Join(path, "."); !covered && path[0] != "workload" && !slices.Contains(missing, text) {
@@ -73,16 +73,16 @@ func withoutCovered(paths [][]string) [][]string {
 	const separator = "\x00"
 	keys := lists.Map(paths, func(path []string) string { return strings.Join(path, separator) + separator })
 	sort.Strings(keys)
-	var kept [][]string
+	var outermost [][]string
 	last := ""
 	for _, key := range keys {
 		if last != "" && strings.HasPrefix(key, last) {
 			continue
 		}
 		last = key
-		kept = append(kept, strings.Split(strings.TrimSuffix(key, separator), separator))
+		outermost = append(outermost, strings.Split(strings.TrimSuffix(key, separator), separator))
 	}
-	return kept
+	return outermost
 }
 
 // copyPath copies the value at a path from one map into another.

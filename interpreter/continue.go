@@ -136,19 +136,19 @@ type EarlierAnswers struct {
 }
 
 // AddEarlier adds the work of an earlier run to that of later ones.
-func (r *EarlierAnswers) AddEarlier(id string, kept EarlierWork) {
+func (r *EarlierAnswers) AddEarlier(id string, work EarlierWork) {
 	if len(r.From) == 0 {
-		r.Run = kept.Run
+		r.Run = work.Run
 	}
 	r.From = append(r.From, id)
-	r.Wrote = r.Wrote || kept.Wrote
-	for _, step := range kept.Steps {
+	r.Wrote = r.Wrote || work.Wrote
+	for _, step := range work.Steps {
 		if !slices.ContainsFunc(r.Steps, func(has EarlierStep) bool { return has.Step == step.Step && has.Visit == step.Visit }) {
 			r.Steps = append(r.Steps, step)
 		}
 	}
-	r.mergeCalls(kept.Calls)
-	for _, loop := range kept.Loops {
+	r.mergeCalls(work.Calls)
+	for _, loop := range work.Loops {
 		at := slices.IndexFunc(r.Loops, func(has EarlierLoop) bool { return has.Step == loop.Step && has.Visit == loop.Visit })
 		if at < 0 {
 			r.Loops = append(r.Loops, loop)
@@ -158,7 +158,7 @@ func (r *EarlierAnswers) AddEarlier(id string, kept EarlierWork) {
 			r.Loops[at].AddRun(run)
 		}
 	}
-	r.Left = lists.AddUnique(r.Left, kept.Left...)
+	r.Left = lists.AddUnique(r.Left, work.Left...)
 }
 
 // mergeCalls adds the unfinished calls of an earlier run, except those that a later one has ended or begun.

@@ -37,34 +37,34 @@ func decodeBook(name, text string) (*playbook.Playbook, error) {
 // single compilation, and for no other one.
 type books struct {
 	decode func(name, text string) (*playbook.Playbook, error)
-	kept   *lru.Cache[[sha256.Size]byte, bookLoader]
+	cache  *lru.Cache[[sha256.Size]byte, bookLoader]
 }
 
 // bookLoader compiles a playbook on the first call, and returns it.
 type bookLoader func() (*playbook.Playbook, error)
 
 func newBooks(decode func(name, text string) (*playbook.Playbook, error)) *books {
-	kept, err := lru.New[[sha256.Size]byte, bookLoader](cachedBooks)
+	cache, err := lru.New[[sha256.Size]byte, bookLoader](cachedBooks)
 	if err != nil {
 		panic(err) // of a size that is not positive
 	}
-	return &books{decode: decode, kept: kept}
+	return &books{decode: decode, cache: cache}
 }
 
 func (b *books) loadPlaybook(name, text string) (*playbook.Playbook, error) {
 	hash := sha256.Sum256([]byte(name + "\x00" + text))
-	book, found := b.kept.Get(hash)
+	book, found := b.cache.Get(hash)
 	if found {
 		loads.cached.Add(1)
 	} else {
 		book = sync.OnceValues(func() (*playbook.Playbook, error) { return b.decode(name, text) })
-		if other, found, _ := b.kept.PeekOrAdd(hash, book); found {
+		if other, found, _ := b.cache.PeekOrAdd(hash, book); found {
 			book = other
 		}
 	}
 	decoded, err := book()
 	if err != nil {
-		b.kept.Remove(hash) // a text that is not a playbook must not evict one
+		b.cache.Remove(hash) // a text that is not a playbook must not evict one
 	}
 	return decoded, err
 }

@@ -80,9 +80,9 @@ func TestLoadOnce(t *testing.T) {
 	}
 }
 
-// TestLoadKeeps checks what is kept: the playbooks used last, by their name
+// TestLoadCaches checks what is kept: the playbooks used last, by their name
 // and text, and no failures.
-func TestLoadKeeps(t *testing.T) {
+func TestLoadCaches(t *testing.T) {
 	t.Parallel()
 
 	decoded := map[string]int{}

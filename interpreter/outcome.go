@@ -108,11 +108,11 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON decodes the output of MarshalJSON.
 func (o *Outcome) UnmarshalJSON(data []byte) error {
-	var kept outcomeJSON
-	if err := json.Unmarshal(data, &kept); err != nil {
+	var encoded outcomeJSON
+	if err := json.Unmarshal(data, &encoded); err != nil {
 		return err
 	}
-	*o = Outcome{Data: kept.Data.Data, Meta: kept.Meta, Err: kept.Error, PutOff: kept.PutOff, Partial: kept.Partial}
+	*o = Outcome{Data: encoded.Data.Data, Meta: encoded.Meta, Err: encoded.Error, PutOff: encoded.PutOff, Partial: encoded.Partial}
 	return nil
 }
 

@@ -166,8 +166,8 @@ func TestReshapeNotesAbsentMembers(t *testing.T) {
 	require.Equal(t, []string{"args: no row has #.nam; did you mean #.name? (line 1, column 33)"}, notes)
 }
 
-// TestReshapeKeepsRowsOfThePage: where a state recognizes rows, those of the page stay beside those that are written.
-func TestReshapeKeepsRowsOfThePage(t *testing.T) {
+// TestReshapePreservesRowsOfThePage: where a state recognizes rows, those of the page stay beside those that are written.
+func TestReshapePreservesRowsOfThePage(t *testing.T) {
 	t.Parallel()
 	rows := []any{row{"id": 1}}
 	in := interpreter.ToolInput{

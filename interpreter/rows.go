@@ -119,7 +119,7 @@ func (r *Rows) Plus(more *Rows) *Rows {
 		}
 	}
 	sum.Tables = slices.Clip(merged)
-	sum.keepLargest()
+	sum.limitTables()
 	return sum
 }
 
@@ -127,8 +127,8 @@ func compareNames(a, b TableRows) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Connection, b.Connection))
 }
 
-// keepLargest keeps the MostTables largest tables, and adds the others to Others.
-func (r *Rows) keepLargest() {
+// limitTables keeps the MostTables largest tables, and adds the others to Others.
+func (r *Rows) limitTables() {
 	if len(r.Tables) <= MostTables {
 		return
 	}

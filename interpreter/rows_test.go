@@ -68,11 +68,11 @@ func TestRowsAreBounded(t *testing.T) {
 	require.Len(t, sum.Tables, MostTables)
 	require.Equal(t, RowTotals{Written: tables * (tables - 1) / 2, Rejected: tables}, sum.Totals())
 	require.Equal(t, "t0950", sum.Tables[0].Table, "the largest, in the order of their names")
-	kept := RowTotals{}
+	shown := RowTotals{}
 	for _, table := range sum.Tables {
-		kept = kept.Plus(table.RowTotals)
+		shown = shown.Plus(table.RowTotals)
 	}
-	require.Equal(t, sum.Totals(), kept.Plus(*sum.Others))
+	require.Equal(t, sum.Totals(), shown.Plus(*sum.Others))
 	twice := sum.Plus(sum)
 	require.Len(t, twice.Tables, MostTables)
 	require.Equal(t, twice.Totals().Written, sum.Totals().Written*2)

@@ -115,8 +115,8 @@ func length(value expression.Value) int {
 	return len(text)
 }
 
-// TestShrunkRunKeepsTheLastVisits: of very many visits those that went well go first.
-func TestShrunkRunKeepsTheLastVisits(t *testing.T) {
+// TestShrunkRunHasTheLastVisits: of very many visits those that went well go first.
+func TestShrunkRunHasTheLastVisits(t *testing.T) {
 	t.Parallel()
 	result := &interpreter.RunResult{Status: interpreter.Failed, Error: &interpreter.ErrorObject{Message: "no"}}
 	for i := range 3000 {
@@ -171,8 +171,8 @@ func TestShrunkRunLosesItsResultLast(t *testing.T) {
 	require.Contains(t, result.Warnings[len(result.Warnings)-1], "the result; write it")
 }
 
-// TestShrunkErrorKeepsWhatIsSmall: a small body stays beside pages that do not.
-func TestShrunkErrorKeepsWhatIsSmall(t *testing.T) {
+// TestShrunkErrorHasWhatIsSmall: a small body stays beside pages that do not.
+func TestShrunkErrorHasWhatIsSmall(t *testing.T) {
 	t.Parallel()
 	small := failedRecord("a", 79_000, 150).Error.ShrunkError()
 	require.Equal(t, [2]int{0, 150}, [2]int{length(small.Collected), length(small.Body)})
@@ -182,8 +182,8 @@ func TestShrunkErrorKeepsWhatIsSmall(t *testing.T) {
 	require.Equal(t, [2]int{150, 0}, [2]int{length(small.Collected), length(small.Body)})
 }
 
-// TestShownErrorKeepsBothEnds: the last line of a long body, which often has the cause, is part of what a query returns.
-func TestShownErrorKeepsBothEnds(t *testing.T) {
+// TestShownErrorHasBothEnds: the last line of a long body, which often has the cause, is part of what a query returns.
+func TestShownErrorHasBothEnds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("  at Export.page\n", 3000) + "Caused by: no such table\n"
 	for _, body := range []any{"<html>\n" + long, map[string]any{"first": "<html>", "trace": long, "zlast": "Caused by: no such table"}} {

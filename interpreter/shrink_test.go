@@ -153,7 +153,7 @@ func TestShrunkDrive(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		calls []call.Driven
-		kept  []bool
+		fits  []bool
 	}{
 		"all have room":         {[]call.Driven{result(700), result(10), halfWay(10)}, []bool{true, true, true}},
 		"a large result":        {[]call.Driven{result(1900), result(10), halfWay(10)}, []bool{false, true, true}},
@@ -169,7 +169,7 @@ func TestShrunkDrive(t *testing.T) {
 			require.LessOrEqual(t, interpreter.EncodedSize(output), most)
 			for i, driven := range output.Calls {
 				switch {
-				case test.kept[i]:
+				case test.fits[i]:
 					require.Equal(t, before[i], driven)
 				case before[i].State != nil:
 					require.Equal(t, call.Driven{}, driven)

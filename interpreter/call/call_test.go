@@ -70,7 +70,7 @@ type callCase struct {
 	index                        *int
 	size                         int
 	element, steps, args, found  any
-	full, tables, keepsLast      bool
+	full, tables, lastOnly       bool
 	script                       []string
 	sinks                        map[string][]string
 }
@@ -132,7 +132,7 @@ func (c *callCase) option(t *testing.T, line string) bool {
 	case "retries-tables": // as runs do that record so
 		c.tables = true
 	case "keeps-last-page": // as runs do that began before rows were collected without a collect
-		c.keepsLast = true
+		c.lastOnly = true
 	default:
 		return false
 	}
@@ -149,7 +149,7 @@ func (c *callCase) call(t *testing.T) *call.Call {
 		run.FullRefresh = []string{step.Name}
 	}
 	task := call.Task{
-		Run: run, Visit: c.visit, Args: expression.Of(c.args), Limits: interpreter.RunLimits{RetriesTables: c.tables, CollectsRows: !c.keepsLast},
+		Run: run, Visit: c.visit, Args: expression.Of(c.args), Limits: interpreter.RunLimits{RetriesTables: c.tables, CollectsRows: !c.lastOnly},
 		Data: interpreter.Data{Workload: expression.Of(book.Workload), Steps: expression.Of(c.steps)},
 	}
 	carried := call.Snapshot{Index: c.index, Size: c.size, Element: expression.Of(c.element)}

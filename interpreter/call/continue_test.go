@@ -113,39 +113,39 @@ func TestReadsOnly(t *testing.T) {
 // TestRecalledMerge: what later runs have counts, and what only earlier ones have too.
 func TestRecalledMerge(t *testing.T) {
 	t.Parallel()
-	kept := func(step, from string) interpreter.EarlierStep {
+	earlier := func(step, from string) interpreter.EarlierStep {
 		return interpreter.EarlierStep{Step: step, Visit: 1, From: from}
 	}
 	var found interpreter.EarlierAnswers
 	found.AddEarlier("second", interpreter.EarlierWork{
-		Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.EarlierStep{kept("a", "second")},
+		Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.EarlierStep{earlier("a", "second")},
 		Loops: []interpreter.EarlierLoop{{Step: "l", Visit: 1, Runs: []string{"second/l#1"}}},
 	})
 	found.AddEarlier("first", interpreter.EarlierWork{
-		Run: interpreter.RunInfo{RunID: "0"}, Steps: []interpreter.EarlierStep{kept("a", "first"), kept("b", "first")}, Wrote: true,
+		Run: interpreter.RunInfo{RunID: "0"}, Steps: []interpreter.EarlierStep{earlier("a", "first"), earlier("b", "first")}, Wrote: true,
 		Loops: []interpreter.EarlierLoop{{Step: "l", Visit: 1, Runs: []string{"first/l#1"}}},
 	})
 	require.Equal(t, interpreter.EarlierAnswers{
 		EarlierWork: interpreter.EarlierWork{
-			Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.EarlierStep{kept("a", "second"), kept("b", "first")}, Wrote: true,
+			Run: interpreter.RunInfo{RunID: "1"}, Steps: []interpreter.EarlierStep{earlier("a", "second"), earlier("b", "first")}, Wrote: true,
 			Loops: []interpreter.EarlierLoop{{Step: "l", Visit: 1, Runs: []string{"second/l#1", "first/l#1"}}},
 		},
 		From: []string{"second", "first"},
 	}, found)
 }
 
-// TestKeptWithin: the largest results are left out first, and named.
-func TestKeptWithin(t *testing.T) {
+// TestEarlierWorkWithinBytes: the largest results are left out first, and named.
+func TestEarlierWorkWithinBytes(t *testing.T) {
 	t.Parallel()
 	step := func(name string, bytes int) interpreter.EarlierStep {
 		return interpreter.EarlierStep{Step: name, Result: interpreter.CallResult{Data: expression.Of(strings.Repeat("x", bytes))}}
 	}
-	kept := interpreter.EarlierWork{Steps: []interpreter.EarlierStep{step("a", 500), step("b", 3000), step("c", 400), step("d", 2000)}, Left: []string{"z"}}
-	within := kept.WithinBytes(3000)
+	work := interpreter.EarlierWork{Steps: []interpreter.EarlierStep{step("a", 500), step("b", 3000), step("c", 400), step("d", 2000)}, Left: []string{"z"}}
+	within := work.WithinBytes(3000)
 	require.Equal(t, []string{"z", "b", "d"}, within.Left)
 	require.Equal(t, []interpreter.EarlierStep{step("a", 500), step("c", 400)}, within.Steps)
-	require.Len(t, kept.Steps, 4)
-	require.Equal(t, []string{"z"}, kept.Left)
+	require.Len(t, work.Steps, 4)
+	require.Equal(t, []string{"z"}, work.Left)
 }
 
 func replaced(t *testing.T, text, old, with string) string {

@@ -129,7 +129,7 @@ func (c *Call) skipCall(settlement interpreter.Settlement, now time.Time) {
 
 // Cancel ends the call as cancelled; its sinks do not run.
 func (c *Call) Cancel(now time.Time) interpreter.CallResult {
-	c.keepStopped()
+	c.saveStopped()
 	result := c.state.failedResult(interpreter.ErrorObject{
 		Kind: interpreter.KindCancelled, Class: interpreter.ClassFinal, Message: c.config.CallPlace() + ": cancelled",
 		Attempt: c.state.Attempts, Page: c.state.lastPage(&c.config),
@@ -140,7 +140,7 @@ func (c *Call) Cancel(now time.Time) interpreter.CallResult {
 
 // Abandon ends the call with a failure, and keeps its state so that a later run can continue it.
 func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
-	c.keepStopped()
+	c.saveStopped()
 	c.Finish(*c.state.failedResult(failure, now))
 }
 

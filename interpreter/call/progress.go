@@ -67,8 +67,8 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 		s.Last.Excluded += n
 		s.Excluded += n
 	}
-	rows.unmatched = func(rows []any, kept int) { s.Unmatched = s.Unmatched.plusPage(config.Step.Where, rows, kept) }
-	rows.lacking = func(all, kept any) { s.Watermark = s.Watermark.CountMissing(all, kept) }
+	rows.unmatched = func(rows []any, matched int) { s.Unmatched = s.Unmatched.plusPage(config.Step.Where, rows, matched) }
+	rows.lacking = func(all, withCursor any) { s.Watermark = s.Watermark.CountMissing(all, withCursor) }
 	s.noteSigns(config)
 	contribution, err := s.Pages.CollectPage(config.collectingOf(), d.Decision, s.Last.Data, rows.pageExtraction())
 	if s.Last.Contribution = contribution; err != nil {

@@ -137,17 +137,17 @@ func (c *Config) answerBody(answer interpreter.Outcome) expression.Value {
 
 // withoutCredentials returns the headers without those that may contain credentials.
 func withoutCredentials(headers map[string]string) map[string]string {
-	var kept map[string]string
+	var shown map[string]string
 	for _, name := range playbook.SortedKeys(headers) {
 		if credential.HeaderMayHoldSecret(name) {
 			continue
 		}
-		if kept == nil {
-			kept = map[string]string{}
+		if shown == nil {
+			shown = map[string]string{}
 		}
-		kept[name] = headers[name]
+		shown[name] = headers[name]
 	}
-	return kept
+	return shown
 }
 
 // policySource names the shared list of `policies` that a policy comes from, for messages; "" for a policy of the step itself.

@@ -11,8 +11,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// TestALongRefusedAnswerKeepsBothEnds: the error of an answer that a policy refuses has its beginning and its end.
-func TestALongRefusedAnswerKeepsBothEnds(t *testing.T) {
+// TestALongRefusedAnswerIsCutInTheMiddle: the error of an answer that a policy refuses has its beginning and its end.
+func TestALongRefusedAnswerIsCutInTheMiddle(t *testing.T) {
 	t.Parallel()
 	c := &Config{Source: request.Source{Step: &playbook.Step{}}}
 	short := map[string]any{"ok": false}

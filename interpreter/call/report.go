@@ -90,7 +90,7 @@ func (c *Call) StoreSink(sink *Call) {
 // not written; a call that had failed before keeps its own error.
 func (c *Call) SinkDone(result interpreter.CallResult, now time.Time) {
 	if result.Failed() && result.Error.Kind == interpreter.KindCancelled {
-		c.keepStopped()
+		c.saveStopped()
 	}
 	done := c.state.nextTodo().Sink.Choice
 	written := c.newReader().sinkWrite(done)

@@ -21,8 +21,8 @@ type rowSelection struct {
 	// excluded is called with the number of rows that `where` excluded, unmatched with the rows of a page of which it kept
 	// some or none, and lacking with a page's contribution before and after rows without a cursor are removed. They may be nil.
 	excluded  func(rows int)
-	unmatched func(rows []any, kept int)
-	lacking   func(page, kept any)
+	unmatched func(rows []any, matched int)
+	lacking   func(page, withCursor any)
 }
 
 // rowSelection returns the selection for the last page, with the budget of its decision.
@@ -40,16 +40,16 @@ func (c rowSelection) pageExtraction() page.Extraction {
 	if section == nil && c.config.Step.Where == nil {
 		return of
 	}
-	of.Keep = func(contribution any) (any, error) {
+	of.Select = func(contribution any) (any, error) {
 		contribution, err := c.chosenRows(contribution)
 		if err != nil || section == nil {
 			return contribution, err
 		}
-		kept := watermark.WithoutMissing(section, contribution)
+		withCursor := watermark.WithoutMissing(section, contribution)
 		if c.lacking != nil {
-			c.lacking(contribution, kept)
+			c.lacking(contribution, withCursor)
 		}
-		return kept, nil
+		return withCursor, nil
 	}
 	return of
 }
@@ -63,27 +63,27 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 	}
 	names := map[string]any{}
 	scope := c.scope().With(names)
-	kept := make([]any, 0, len(rows))
+	matched := make([]any, 0, len(rows))
 	for i, row := range rows {
 		names[playbook.RowWord] = row
-		keeps, err := where.EvalCondition(scope, c.budget)
+		matches, err := where.EvalCondition(scope, c.budget)
 		if err != nil {
 			return nil, rowError(i, err)
 		}
-		if keeps {
-			kept = append(kept, row)
+		if matches {
+			matched = append(matched, row)
 		}
 	}
 	if c.unmatched != nil {
-		c.unmatched(rows, len(kept))
+		c.unmatched(rows, len(matched))
 	}
-	if len(kept) == len(rows) {
+	if len(matched) == len(rows) {
 		return contribution, nil
 	}
 	if c.excluded != nil {
-		c.excluded(len(rows) - len(kept))
+		c.excluded(len(rows) - len(matched))
 	}
-	return kept, nil
+	return matched, nil
 }
 
 // unmatchedWhere is what is known of the rows that `where` saw, as long as it kept none: a member that it names and that no row
@@ -94,12 +94,12 @@ type unmatchedWhere struct {
 }
 
 // plusPage adds the rows of a page. A where that asks whether a member is there may do without it.
-func (u *unmatchedWhere) plusPage(where *playbook.Node, rows []any, kept int) *unmatchedWhere {
+func (u *unmatchedWhere) plusPage(where *playbook.Node, rows []any, matched int) *unmatchedWhere {
 	if u != nil && u.Member == "" {
 		return u
 	}
 	var next unmatchedWhere
-	if kept == 0 && !page.HasPresenceTest(where.Raw) {
+	if matched == 0 && !page.HasPresenceTest(where.Raw) {
 		next.Member = missingMember(where, rows)
 	}
 	return &next

@@ -47,12 +47,12 @@ func reveal(t *testing.T, in interpreter.ToolInput) (interpreter.ToolInput, []an
 	encoded, err := json.Marshal(in) // as history has it
 	require.NoError(t, err)
 	require.NotContains(t, string(encoded), "tok/1")
-	var kept interpreter.ToolInput
-	require.NoError(t, json.Unmarshal(encoded, &kept))
+	var decoded interpreter.ToolInput
+	require.NoError(t, json.Unmarshal(encoded, &decoded))
 	var seen []any
-	revealed, err := kept.FillDeferred(opened, func(v any) { seen = append(seen, v) })
+	revealed, err := decoded.FillDeferred(opened, func(v any) { seen = append(seen, v) })
 	require.NoError(t, err)
-	again, err := json.Marshal(kept)
+	again, err := json.Marshal(decoded)
 	require.NoError(t, err)
 	require.JSONEq(t, string(encoded), string(again), "the input of the attempt is left as it was")
 	return revealed, seen
@@ -123,9 +123,9 @@ func dataOf(values []expression.Value) []any {
 	return all
 }
 
-// TestPagesKeepWhatIsDeferred: next_call replaces and removes single keys; what
+// TestPagesHaveWhatIsDeferred: next_call replaces and removes single keys; what
 // stays secret stays deferred, and requests that differ in it are different.
-func TestPagesKeepWhatIsDeferred(t *testing.T) {
+func TestPagesHaveWhatIsDeferred(t *testing.T) {
 	t.Parallel()
 	call := secretCall(t, `  - step: use
     tool: http

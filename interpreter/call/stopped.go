@@ -49,8 +49,8 @@ func (c *Call) StoppedState() *State {
 	return &state
 }
 
-// keepStopped saves the state of the call before it ends, so that a later call can continue from it.
-func (c *Call) keepStopped() {
+// saveStopped saves the state of the call before it ends, so that a later call can continue from it.
+func (c *Call) saveStopped() {
 	if c.stopped == nil {
 		c.stopped = c.StoppedState()
 	}

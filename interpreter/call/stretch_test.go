@@ -24,9 +24,9 @@ func TestStretchesAreNotChanged(t *testing.T) {
 		if attempt%3 == 0 {
 			failed = failure
 		}
-		reported, kept := made, slices.Clone(made)
+		reported, copied := made, slices.Clone(made)
 		made = made.WithAttempt(interpreter.ToolInput{Attempt: attempt, Page: attempt}, at, at.Add(time.Duration(attempt)*time.Second), failed, 0)
-		require.Equal(t, kept, reported, "attempt %d", attempt)
+		require.Equal(t, copied, reported, "attempt %d", attempt)
 		require.True(t, made.Cover(1, attempt), "attempt %d", attempt)
 	}
 	require.Len(t, made, 40)

@@ -34,7 +34,7 @@ func (a *apart) drive() interpreter.CallResult {
 		require.Less(a.t, a.rounds, 2000, "the call does not end:\n%s", a.text.String())
 		machine = a.carry(machine, a.fresh)
 		if detachable && !alone && machine.View().FetchesPage() {
-			alone = !a.turnPages(machine)
+			alone = !a.fetchPages(machine)
 			continue
 		}
 		command := machine.Next(a.now)
@@ -63,8 +63,8 @@ func (a *apart) drive() interpreter.CallResult {
 	}
 }
 
-// turnPages reports whether the call came further.
-func (a *apart) turnPages(machine *call.Call) bool {
+// fetchPages reports whether the call came further.
+func (a *apart) fetchPages(machine *call.Call) bool {
 	before, detached := *machine.View().SnapshotFor(true), a.fresh()
 	require.NoError(a.t, json.Unmarshal([]byte(a.json(before)), detached.State()))
 	var driven call.Driven
@@ -264,7 +264,7 @@ func TestDetachable(t *testing.T) {
 	}
 }
 
-func TestTurnsPage(t *testing.T) {
+func TestTaskFetchesPages(t *testing.T) {
 	t.Parallel()
 	call := pagesOf(t, ", per_page: {sink: {tool: file, path: a}}", "")
 	require.False(t, call.View().FetchesPage(), "the first page is no continuation")
@@ -293,9 +293,9 @@ func TestTurnsPage(t *testing.T) {
 	require.True(t, waiting.View().FetchesPage())
 }
 
-// TestTurnsPageWithState: a watermark that moves with each page keeps pages together, in the
+// TestTaskFetchesPagesWithState: a watermark that moves with each page keeps pages together, in the
 // transaction of the page or behind it.
-func TestTurnsPageWithState(t *testing.T) {
+func TestTaskFetchesPagesWithState(t *testing.T) {
 	t.Parallel()
 	for sink, behind := range map[string]bool{
 		"tool: sqlite, path: a.db, table: rows, mode: upsert, key: at": false,

@@ -102,7 +102,7 @@ func (l *plainLine) isLost(before, after reading) bool {
 		if !l.has(shown) {
 			continue
 		}
-		if _, kept := l.next(shown, -1); !kept {
+		if _, found := l.next(shown, -1); !found {
 			return true
 		}
 	}

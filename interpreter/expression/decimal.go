@@ -137,22 +137,22 @@ func roundDecimal(s string, digits int) string {
 		return signText(negative) + s
 	}
 	all := whole + fraction
-	keep := len(whole) + digits
-	if keep < 0 {
+	length := len(whole) + digits
+	if length < 0 {
 		return "0"
 	}
-	kept := []byte("0" + all[:keep]) // the leading zero takes a carry
-	if all[keep] >= '5' {
-		incrementDigits(kept)
+	rounded := []byte("0" + all[:length]) // the leading zero takes a carry
+	if all[length] >= '5' {
+		incrementDigits(rounded)
 	}
 	if digits < 0 {
-		return signText(negative) + strings.TrimLeft(string(kept), "0") + strings.Repeat("0", -digits)
+		return signText(negative) + strings.TrimLeft(string(rounded), "0") + strings.Repeat("0", -digits)
 	}
-	point := len(kept) - digits
+	point := len(rounded) - digits
 	if digits == 0 {
-		return signText(negative) + string(kept)
+		return signText(negative) + string(rounded)
 	}
-	return signText(negative) + string(kept[:point]) + "." + string(kept[point:])
+	return signText(negative) + string(rounded[:point]) + "." + string(rounded[point:])
 }
 
 func incrementDigits(digits []byte) {

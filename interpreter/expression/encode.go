@@ -23,10 +23,10 @@ func Encode(v any) ([]byte, error) {
 	if !ok {
 		return encodeWithReasons(v)
 	}
-	if cap(out) > keptBuffer {
+	if cap(out) > reusedBytes {
 		return out, nil
 	}
-	defer scratch.keepMemory(out)
+	defer scratch.releaseMemory(out)
 	return bytes.Clone(out), nil
 }
 
@@ -46,7 +46,7 @@ func (v Value) EncodedSize() (size int, err error) {
 			size += escape - 1
 		}
 	}
-	scratch.keepMemory(out)
+	scratch.releaseMemory(out)
 	return size, nil
 }
 
@@ -54,8 +54,8 @@ func (v Value) EncodedSize() (size int, err error) {
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 const (
-	keptBuffer = 1 << 20
-	keptKeys   = 1000
+	reusedBytes = 1 << 20
+	reusedKeys  = 1000
 )
 
 // buffer is the memory that is used to encode a value.
@@ -65,12 +65,12 @@ type buffer struct {
 	keys []string
 }
 
-// keepMemory returns the buffer, with the memory of the written bytes, to the pool.
-func (b *buffer) keepMemory(out []byte) {
-	if cap(out) > keptBuffer {
+// releaseMemory returns the buffer, with the memory of the written bytes, to the pool.
+func (b *buffer) releaseMemory(out []byte) {
+	if cap(out) > reusedBytes {
 		return
 	}
-	if cap(b.keys) > keptKeys {
+	if cap(b.keys) > reusedKeys {
 		b.keys = nil
 	}
 	clear(b.keys[:cap(b.keys)]) // otherwise the texts that the keys are parts of would stay in memory
@@ -256,7 +256,7 @@ func SumWith(after []byte, vs ...any) [sha256.Size]byte {
 	}
 	out = append(out, after...)
 	digest := sha256.Sum256(out)
-	scratch.keepMemory(out)
+	scratch.releaseMemory(out)
 	return digest
 }
 

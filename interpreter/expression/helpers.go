@@ -24,7 +24,7 @@ func helperTable() map[string]*builtin.Function {
 		return budgetOf(args).DecideTruth(args[1], args[2].(int)), nil // a constant of lowering
 	})
 	addOperators(add)
-	addBookkeeping(add)
+	addLoopHelpers(add)
 	for _, name := range functionNames() {
 		if call := functions[name].call; call != nil {
 			add(functionPrefix+name, func(args ...any) (any, error) { return call(budgetOf(args), args[1:]) })
@@ -68,9 +68,9 @@ func addOperators(add func(string, func(...any) (any, error))) {
 	add("$slice", func(args ...any) (any, error) { return opSlice(budgetOf(args), args[1], args[2], args[3]) })
 }
 
-// addBookkeeping adds the helpers that loops, and the lists and maps created in loops, call to charge for their
+// addLoopHelpers adds the helpers that loops, and the lists and maps created in loops, call to charge for their
 // work.
-func addBookkeeping(add func(string, func(...any) (any, error))) {
+func addLoopHelpers(add func(string, func(...any) (any, error))) {
 	add("$list", func(args ...any) (any, error) {
 		return opList(budgetOf(args), args[1], args[2].(string)) // a constant of lowering
 	})

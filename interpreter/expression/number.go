@@ -86,9 +86,9 @@ func numberFromText(s string) any {
 
 // isShort reports whether a number has a fraction and so few digits that a float64 keeps all of them.
 func isShort(s string) bool {
-	const surelyKept = len(".") + 15
+	const exactLength = len(".") + 15
 	last := s[len(s)-1]
-	return len(strings.TrimPrefix(s, "-")) <= surelyKept && '1' <= last && last <= '9' && !strings.ContainsAny(s, "eE")
+	return len(strings.TrimPrefix(s, "-")) <= exactLength && '1' <= last && last <= '9' && !strings.ContainsAny(s, "eE")
 }
 
 // decimalFromText is numberFromText for a number with a decimal point or an exponent.

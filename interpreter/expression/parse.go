@@ -49,9 +49,9 @@ type parser struct {
 }
 
 // parseExpression parses one expression. The tree is valid only if there are no problems.
-func parseExpression(text []rune, keepSpans bool) (result tree, problems []Problem) {
+func parseExpression(text []rune, withSpans bool) (result tree, problems []Problem) {
 	p := &parser{}
-	if keepSpans {
+	if withSpans {
 		p.spans = map[ast.Node]file.Location{}
 	}
 	defer func() {

@@ -422,8 +422,8 @@ func TestSuggest(t *testing.T) {
 	require.Equal(t, "include", expression.Suggest("inclde", []string{"exclude", "include"}))
 }
 
-// TestNumbersKeepTheirDigits: what is written is what was read, but that a number without a fraction is plain digits.
-func TestNumbersKeepTheirDigits(t *testing.T) {
+// TestNumbersPreserveTheirDigits: what is written is what was read, but that a number without a fraction is plain digits.
+func TestNumbersPreserveTheirDigits(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]any{
@@ -455,8 +455,8 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 	}
 }
 
-// TestRandomNumbersKeepTheirDigits compares with exact arithmetic.
-func TestRandomNumbersKeepTheirDigits(t *testing.T) {
+// TestRandomNumbersPreserveTheirDigits compares with exact arithmetic.
+func TestRandomNumbersPreserveTheirDigits(t *testing.T) {
 	t.Parallel()
 
 	random := rand.New(rand.NewPCG(5, 6))

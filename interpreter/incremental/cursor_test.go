@@ -177,8 +177,8 @@ func TestBeforeIsLessTheLag(t *testing.T) {
 	require.True(t, incremental.Form{Type: incremental.Time}.BeforeLag(incremental.Cursor{}, 7).IsZero())
 }
 
-// TestCursorsKeepTheirLag: of two cursors the later stays the later, whatever the lag.
-func TestCursorsKeepTheirLag(t *testing.T) {
+// TestCursorsPreserveTheirLag: of two cursors the later stays the later, whatever the lag.
+func TestCursorsPreserveTheirLag(t *testing.T) {
 	t.Parallel()
 
 	const seed = 11

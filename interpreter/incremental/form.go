@@ -45,7 +45,7 @@ func ReadFormat(written string) (format string, as CursorType, err error) {
 	case strings.Contains(layout, "MST"):
 		return "", "", fmt.Errorf("%q names a zone, and short names of zones are ambiguous; a format has an offset, such as %%z, or is in UTC", written)
 	}
-	unit := slices.IndexFunc(formatUnits, func(unit time.Duration) bool { return keepsTime(layout, unit) })
+	unit := slices.IndexFunc(formatUnits, func(unit time.Duration) bool { return preservesTime(layout, unit) })
 	switch {
 	case unit < 0:
 		return "", "", fmt.Errorf("%q does not name a day and, from the hour down, each part of its time; write such as %s", written, formatExample)
@@ -66,9 +66,9 @@ var formatSample = time.Date(2012, time.November, 24, 23, 34, 45, 567_891_234, t
 // formatSampleDay is the time that messages show in a format.
 var formatSampleDay = time.Date(2024, time.January, 31, 10, 0, 0, 0, time.UTC)
 
-// keepsTime reports whether a layout preserves times up to a unit: parsing a formatted time gives the time
+// preservesTime reports whether a layout preserves times up to a unit: parsing a formatted time gives the time
 // truncated to it.
-func keepsTime(layout string, unit time.Duration) bool {
+func preservesTime(layout string, unit time.Duration) bool {
 	for _, sample := range []time.Time{formatSample, time.Date(2001, time.February, 3, 4, 5, 6, 7_008_009, time.UTC)} {
 		read, err := time.Parse(layout, sample.Format(layout))
 		if err != nil || !read.Equal(sample.Truncate(unit)) {

@@ -105,7 +105,7 @@ func (f Form) smallestStep() time.Duration {
 		return formatUnits[0]
 	}
 	for _, unit := range formatUnits {
-		if f.Format != "" && keepsTime(f.Format, unit) {
+		if f.Format != "" && preservesTime(f.Format, unit) {
 			return unit
 		}
 	}

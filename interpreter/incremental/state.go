@@ -182,16 +182,16 @@ type StateChange struct {
 // RefuseOtherSource returns a refusal if a claim is for another source; otherwise nil. A state that has not moved, or was
 // set by a person, does not belong to a source yet.
 func RefuseOtherSource(state State, source SourceIdentity) *Refusal {
-	kept := state.Source
-	if state.Watermark.IsZero() || kept == (SourceIdentity{}) || kept == source {
+	known := state.Source
+	if state.Watermark.IsZero() || known == (SourceIdentity{}) || known == source {
 		return nil
 	}
 	differs := "rows come from another source: its url, its auth, or a field that uses the workload or the element has changed"
 	switch {
-	case kept.CursorPath != source.CursorPath:
-		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", kept.cursorPath(), source.cursorPath())
-	case kept.Type != source.Type:
-		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", kept.Type, source.Type)
+	case known.CursorPath != source.CursorPath:
+		differs = fmt.Sprintf("its cursor is %s, and the step's is %s", known.cursorPath(), source.cursorPath())
+	case known.Type != source.Type:
+		differs = fmt.Sprintf("its cursor has type %s, and the step's has type %s", known.Type, source.Type)
 	}
 	last := ""
 	if state.Run != "" { // a person has not set it since
@@ -216,8 +216,8 @@ func WithoutTables(state State, claim Claim) *Refusal {
 	if state.Watermark.IsZero() || state.Tables == nil {
 		return nil
 	}
-	for i, kept := range claim.TableDigests() {
-		if slices.Contains(state.Tables, kept) {
+	for i, digest := range claim.TableDigests() {
+		if slices.Contains(state.Tables, digest) {
 			continue
 		}
 		return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
@@ -281,11 +281,11 @@ func withoutRows(state State, table Table) *Refusal {
 
 // RefuseOtherKey returns the refusal of a claim whose key identifies rows differently from the known rows of the
 // state.
-func RefuseOtherKey(state string, kept, claimed []string) *Refusal {
+func RefuseOtherKey(state string, former, claimed []string) *Refusal {
 	return &Refusal{Type: TypeOfAnother, Message: fmt.Sprintf(
 		"the state %q identifies rows by %s, and the step by %s: rows that are read again would be inserted twice. Use the former key, "+
 			"or mode: upsert. If rows may be inserted twice, accept the new key by setting the state to its value with `starter state set`",
-		state, shownKey(kept), shownKey(claimed))}
+		state, shownKey(former), shownKey(claimed))}
 }
 
 func shownKey(key []string) string {

@@ -132,7 +132,7 @@ func (e extent) pagesBehindLoop(loopKey, loop *yaml.Node, p *playbook.Pagination
 
 // retryBlock returns the list under its key, in separate lines, with the indentation of another key of the step.
 func (e extent) retryBlock(beside, written, list *yaml.Node, inside string, plain bool) (string, bool) {
-	lines := keepComments(list, written, inside, plain)
+	lines := separateComments(list, written, inside, plain)
 	playbook.StyleList(list)
 	text := yamltree.EncodeNode(list)
 	if text == "" {

@@ -55,7 +55,7 @@ func (e extent) requestText(site requestSite, start, end int) string {
 		first.LineComment = site.kind.LineComment
 	}
 	breaks := lineBreak([]byte(e.text))
-	lines := keepComments(newer, site.node, e.text[start:end], false)
+	lines := separateComments(newer, site.node, e.text[start:end], false)
 	text := strings.Join(append(lines, yamltree.EncodeNode(newer)), "\n")
 	return strings.TrimLeft(indentBlock(text, site.node.Column-1, breaks), " ")
 }

@@ -167,7 +167,7 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	if block {
 		inside = e.text[line:lastLine]
 	}
-	lines := keepComments(list, written, inside, plain)
+	lines := separateComments(list, written, inside, plain)
 	playbook.StyleList(list)
 	if len(list.Content) == 0 {
 		return edit{colon, lastLine, " []" + beside}, len(lines) == 0
@@ -180,8 +180,8 @@ func (e extent) retryEdit(site retrySite, written, list *yaml.Node, plain bool) 
 	return edit{colon, lastLine, strings.TrimRight(beside, " \t") + broken + indentBlock(text, site.key.Column-1+2, broken)}, true
 }
 
-// keepComments keeps in the list the comments that belong to the section, and returns those without a place in it.
-func keepComments(list, written *yaml.Node, inside string, plain bool) []string {
+// separateComments keeps in the list the comments that belong to the section, and returns those without a place in it.
+func separateComments(list, written *yaml.Node, inside string, plain bool) []string {
 	wanted := lists.Filter(commentLines(written), func(line string) bool { return strings.Contains(inside, line) })
 	if plain {
 		dropComments(list)

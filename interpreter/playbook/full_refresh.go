@@ -85,7 +85,7 @@ func (pb *Playbook) InsertsRows(step *Step) bool { return pb.InsertingSink(step)
 
 // InsertingSink returns the first such sink, nil for none.
 func (pb *Playbook) InsertingSink(step *Step) *Sink {
-	return pb.firstTableSink(step.SuccessSinks(), keepsRows)
+	return pb.firstTableSink(step.SuccessSinks(), leavesRows)
 }
 
 // WritesAgain reports whether a sink of a step would write rows again if they are read again, because it inserts,
@@ -117,8 +117,8 @@ func (pb *Playbook) UnsequencedKey(step *Step) []string {
 	return nil
 }
 
-// keepsRows reports whether a sink with this mode leaves existing rows of its table unchanged.
-func keepsRows(mode string) bool { return !IsRepeatable(mode) }
+// leavesRows reports whether a sink with this mode leaves existing rows of its table unchanged.
+func leavesRows(mode string) bool { return !IsRepeatable(mode) }
 
 // firstTableSink returns the first sink that writes to a table with a matching mode, nil for none.
 func (pb *Playbook) firstTableSink(sinks []*Sink, is func(mode string) bool) *Sink {
@@ -138,7 +138,7 @@ func (pb *Playbook) firstTableSink(sinks []*Sink, is func(mode string) bool) *Si
 // the same partition would not replace; nil for none.
 func (pb *Playbook) WritesOnce() *Sink {
 	for _, step := range pb.Steps {
-		if sink := pb.firstTableSink(step.SuccessSinks(), keepsRows); sink != nil {
+		if sink := pb.firstTableSink(step.SuccessSinks(), leavesRows); sink != nil {
 			return sink
 		}
 		if step.Action != nil && step.Action.Inline != nil {

@@ -176,8 +176,8 @@ func (p *policyDraft) addWord(name string, key, value *yaml.Node) {
 	p.then = append(p.then, p.newKey(name, key), value)
 }
 
-// keepWord adds a word as it was written; it returns false if it is missing.
-func (p *policyDraft) keepWord(name string) bool { return p.renameWord(name, name) }
+// copyWord adds a word as it was written; it returns false if it is missing.
+func (p *policyDraft) copyWord(name string) bool { return p.renameWord(name, name) }
 
 // renameWord adds a word under its name in the list.
 func (p *policyDraft) renameWord(from, to string) bool {

@@ -43,7 +43,7 @@ const errorDefined = "error is defined"
 func convertFlat(l *legacy) []*yaml.Node {
 	p := l.newPolicy()
 	p.mergeConditions("when", "retry_when", errorDefined, anyOutcome)
-	if !p.keepWord("max_attempts") {
+	if !p.copyWord("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
 	p.addDelays()
@@ -53,9 +53,9 @@ func convertFlat(l *legacy) []*yaml.Node {
 
 // addDelays copies the keys about delays that have the same name in a list of policies.
 func (p *policyDraft) addDelays() {
-	p.keepWord("initial_delay")
-	p.keepWord("backoff_multiplier")
-	p.keepWord("max_delay")
+	p.copyWord("initial_delay")
+	p.copyWord("backoff_multiplier")
+	p.copyWord("max_delay")
 }
 
 // addJitter adds jitter, which may be written as a boolean; fallback is its default, "" for that of the list.
@@ -72,7 +72,7 @@ func (p *policyDraft) addJitter(fallback string) {
 		}
 		p.setText("jitter", word, "jitter")
 	default:
-		p.keepWord("jitter")
+		p.copyWord("jitter")
 	}
 }
 
@@ -105,13 +105,13 @@ func convertClass(l *legacy) []*yaml.Node {
 		"max_backoff", l.readLength("max_backoff", defaultLongBackoff))
 	p := l.newPolicy()
 	p.when = p.ownCondition("error.class in ['retryable', 'rate_limited']", "")
-	if !p.keepWord("max_attempts") {
+	if !p.copyWord("max_attempts") {
 		p.maxAttempts(defaultClassAttempts, "")
 	}
 	if !p.renameWord("initial_backoff", "initial_delay") {
 		p.setText("initial_delay", DurationText(defaultFirstBackoff), "")
 	}
-	p.keepWord("backoff_multiplier")
+	p.copyWord("backoff_multiplier")
 	if !p.renameWord("max_backoff", "max_delay") {
 		p.setText("max_delay", DurationText(defaultLongBackoff), "")
 	}
@@ -198,14 +198,14 @@ func (l *legacy) readEvent(name string, s *section) *legacy {
 func (l *legacy) onError() *yaml.Node {
 	p := l.newPolicy()
 	p.mergeConditions("when", "", errorDefined, afterFailure)
-	if !p.keepWord("max_attempts") {
+	if !p.copyWord("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
-	if !p.keepWord("initial_delay") {
+	if !p.copyWord("initial_delay") {
 		p.setText("initial_delay", "500ms", "")
 	}
-	p.keepWord("backoff_multiplier")
-	p.keepWord("max_delay")
+	p.copyWord("backoff_multiplier")
+	p.copyWord("max_delay")
 	p.addJitter("")
 	return p.policyEntry()
 }
@@ -215,11 +215,11 @@ func (l *legacy) onSuccess() *yaml.Node {
 	p := l.newPolicy()
 	p.mergeConditions("while", "when", "error is not defined", afterSuccess)
 	repeats := l.values["while"] != nil || l.values["next_call"] != nil
-	if !p.keepWord("max_attempts") && repeats {
+	if !p.copyWord("max_attempts") && repeats {
 		p.maxAttempts(DefaultPolls, "")
 	}
 	for _, word := range []string{"next_call", "collect", "per_iteration", "sink"} {
-		p.keepWord(word)
+		p.copyWord(word)
 	}
 	return p.policyEntry()
 }

@@ -187,12 +187,12 @@ func (l *legacy) pageRetry() *yaml.Node {
 	}
 	p := inner.newPolicy()
 	p.when = p.ownCondition(errorDefined, "")
-	p.keepWord("max_attempts")
+	p.copyWord("max_attempts")
 	switch {
 	case backoff == "exponential":
 		inner.checkDelayOrder("initial_delay", inner.readLength("initial_delay", DefaultInitialDelay), "max_delay", inner.readLength("max_delay", DefaultMaxDelay))
-		p.keepWord("initial_delay")
-		p.keepWord("max_delay")
+		p.copyWord("initial_delay")
+		p.copyWord("max_delay")
 	case !p.renameWord("initial_delay", "delay"):
 		p.setText("delay", DurationText(time.Second), "")
 	}

@@ -45,7 +45,7 @@ func convertSeconds(l *legacy) []*yaml.Node {
 	p.whenKey = l.keys["retry_on"]
 	p.maxAttempts(retries+1, "max_retries")
 	p.setText("initial_delay", DurationText(initial), "initial_delay_secs")
-	p.keepWord("backoff_multiplier")
+	p.copyWord("backoff_multiplier")
 	p.setText("max_delay", DurationText(longest), "max_delay_secs")
 	p.addJitter("none")
 	return []*yaml.Node{p.policyEntry()}
@@ -186,7 +186,7 @@ func convertMilliseconds(l *legacy) []*yaml.Node {
 		return nil
 	}
 	p.when, p.whenKey = condition, l.keys["retriable_errors"]
-	if !p.keepWord("max_attempts") {
+	if !p.copyWord("max_attempts") {
 		p.maxAttempts(DefaultFailureAttempts, "")
 	}
 	switch backoff {

@@ -257,7 +257,7 @@ func (pb *Playbook) InsertsUnkeyed(step *Step) *Sink {
 		return nil
 	}
 	for _, sink := range step.SuccessSinks() {
-		if pb.firstTableSink([]*Sink{sink}, keepsRows) != nil && pb.ResolveAction(sink.Action).Field("key") == nil {
+		if pb.firstTableSink([]*Sink{sink}, leavesRows) != nil && pb.ResolveAction(sink.Action).Field("key") == nil {
 			return sink
 		}
 	}

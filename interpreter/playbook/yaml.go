@@ -110,7 +110,7 @@ func (in *inspector) containsNode(outer, inner *yaml.Node) bool {
 // walkMap inspects keys and values, and removes unusable keys.
 func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 	first := map[string]*yaml.Node{}
-	kept := n.Content[:0:0]
+	usable := n.Content[:0:0]
 	for i := 0; i+1 < len(n.Content) && !in.fatal; i += 2 {
 		in.inspectChild(n, i, depth, flow, "?")
 		if in.fatal {
@@ -127,9 +127,9 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 			continue
 		}
 		first[keyNode.Value] = keyNode
-		kept = append(kept, keyNode, n.Content[i+1])
+		usable = append(usable, keyNode, n.Content[i+1])
 	}
-	n.Content = kept
+	n.Content = usable
 }
 
 func (in *inspector) usableKey(n *yaml.Node) bool {

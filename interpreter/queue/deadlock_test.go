@@ -15,7 +15,7 @@ import (
 // in every queue in which it is. limit=n is that of the queues after it, "!" after a
 // word that the run replaces others.
 func queuesOf(words string) map[string]queue.Queue {
-	queues, turns, limit := map[string]queue.Queue{}, map[string][]queue.Holding{}, 1
+	queues, held, limit := map[string]queue.Queue{}, map[string][]queue.Holding{}, 1
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, word := range strings.Fields(words) {
 		if given, found := strings.CutPrefix(word, "limit="); found {
@@ -31,10 +31,10 @@ func queuesOf(words string) map[string]queue.Queue {
 		q.Name, q.Limit = name, limit
 		member := queue.Entry{Member: queue.Member{WorkflowID: who, RunID: "1"}, Since: at, Replaces: replaces}
 		if queued {
-			member.Parents = turns[above]
+			member.Parents = held[above]
 			q.Waiting = append(q.Waiting, member)
 		} else {
-			turns[who] = append(turns[who], queue.Holding{Run: who, Queue: name.WorkflowID()})
+			held[who] = append(held[who], queue.Holding{Run: who, Queue: name.WorkflowID()})
 			q.Holders = append(q.Holders, member)
 		}
 		queues[name.WorkflowID()] = q

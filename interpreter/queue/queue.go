@@ -170,7 +170,7 @@ func (q *Queue) Apply(request Request, now time.Time) {
 		return
 	}
 	q.Limit = request.Limit
-	q.grantTurns(now)
+	q.grantSlots(now)
 	switch known := q.stateOf(request.Member); {
 	case known != "":
 		if known != request.Known {
@@ -193,7 +193,7 @@ func (q *Queue) Apply(request Request, now time.Time) {
 		Replaces: request.OnConflict == playbook.ConflictCancel, Parents: request.Parents,
 	})
 	q.removeSuperseded()
-	q.grantTurns(now)
+	q.grantSlots(now)
 	if q.stateOf(request.Member) == Queued {
 		q.notifyRun(request.Member, Queued, q.stateHolder())
 	}
@@ -239,7 +239,7 @@ func (q *Queue) Remove(now time.Time, runs ...Member) {
 	isGone := func(entry Entry) bool { return slices.Contains(runs, entry.Member) }
 	q.Holders = slices.DeleteFunc(q.Holders, isGone)
 	q.Waiting = slices.DeleteFunc(q.Waiting, isGone)
-	q.grantTurns(now)
+	q.grantSlots(now)
 }
 
 // RecoveredQueue returns the queue of a terminated workflow for its successor. Messages may have been lost, so
@@ -300,8 +300,8 @@ func (q *Queue) countReplacing() (n int) {
 	return n
 }
 
-// grantTurns grants free slots to the next runs, and cancels the oldest holders for runs that replace others.
-func (q *Queue) grantTurns(now time.Time) {
+// grantSlots grants free slots to the next runs, and cancels the oldest holders for runs that replace others.
+func (q *Queue) grantSlots(now time.Time) {
 	for len(q.Waiting) > 0 && len(q.Holders) < q.Limit {
 		next := q.Waiting[0]
 		q.Waiting = q.Waiting[1:]

@@ -181,10 +181,10 @@ func TestLimiterPromisesTurns(t *testing.T) {
 	}
 }
 
-// TestPromisesAreKept: attempts on many workers ask for more turns than there
+// TestPromisesAreHonored: attempts on many workers ask for more turns than there
 // are, and come back, late at times, when their turns were promised. Each gets its
 // turn about then, whoever came meanwhile, and no window holds more than the limit.
-func TestPromisesAreKept(t *testing.T) {
+func TestPromisesAreHonored(t *testing.T) {
 	t.Parallel()
 	const attempts, tick = 300, 50 * time.Millisecond
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -14,8 +14,8 @@ func CutText(text string, most int) string {
 	runes := 0
 	for at := range text {
 		if runes == most {
-			kept := []rune(text[:at])
-			return string(kept) + closingMarks(kept) + "…"
+			start := []rune(text[:at])
+			return string(start) + closingMarks(start) + "…"
 		}
 		runes++
 	}

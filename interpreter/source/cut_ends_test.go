@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/source"
 )
 
-// TestCutEndsKeepsBothEnds: the beginning and the end of a long text stay, whole runes, and the text between is counted.
-func TestCutEndsKeepsBothEnds(t *testing.T) {
+// TestCutEndsReturnsBothEnds: the beginning and the end of a long text stay, whole runes, and the text between is counted.
+func TestCutEndsReturnsBothEnds(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "short", source.CutEnds("short", 200))
 	for _, text := range []string{"begin" + strings.Repeat("é", 20_000) + "end", "begin\n" + strings.Repeat("a line\n", 5000) + "end"} {

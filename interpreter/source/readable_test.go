@@ -32,7 +32,7 @@ func TestReadableShowsWhatHides(t *testing.T) {
 	}
 }
 
-func TestShortenKeepsBothEnds(t *testing.T) {
+func TestShortenReturnsBothEnds(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "short", source.ShortenMiddle("short", 8))
 	require.Equal(t, "abcdef … yz", source.ShortenMiddle("abcdefghijklmnopqrstuvwxyz", 8))

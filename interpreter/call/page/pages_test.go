@@ -68,11 +68,11 @@ func TestAdd(t *testing.T) {
 	pages := page.Pages{}
 	_, err := pages.CollectPage(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"row": 1}), page.Extraction{})
 	require.ErrorContains(t, err, `collect: the page has no "rows" (it has "row")`)
-	kept, err := pages.CollectPage(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Keep: func(rows any) (any, error) {
+	selected, err := pages.CollectPage(by(t, "    retry:\n"+collecting("path: rows")), another, expression.Of(map[string]any{"rows": []any{1, 2}}), page.Extraction{Select: func(rows any) (any, error) {
 		return rows.([]any)[:1], nil
 	}})
 	require.NoError(t, err)
-	require.Equal(t, []any{1}, kept.Data)
+	require.Equal(t, []any{1}, selected.Data)
 	require.Equal(t, []any{1}, pages.Collected.Data)
 }
 

@@ -13,8 +13,8 @@ import (
 // contributes what its collect selects, or itself.
 type Extraction struct {
 	Rows *playbook.RowPath
-	// Keep returns a contribution without the rows that must be left out, and does not change it; nil keeps all.
-	Keep func(contribution any) (any, error)
+	// Select returns a contribution without the rows that must be left out, and does not change it; nil keeps all.
+	Select func(contribution any) (any, error)
 }
 
 // WholePage returns what a page contributes if no policy collects it. The error is an *playbook.EvalError.
@@ -44,8 +44,8 @@ func (e Extraction) contributionOf(page any, by *playbook.Collect) (contribution
 		}
 		contribution = value
 	}
-	if e.Keep != nil {
-		contribution, err = e.Keep(contribution)
+	if e.Select != nil {
+		contribution, err = e.Select(contribution)
 	}
 	return contribution, true, err
 }

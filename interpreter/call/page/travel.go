@@ -47,13 +47,13 @@ func (p *Pages) MarkAttached() { p.Detached = 0 }
 // false if here has fewer.
 func (p *Pages) PrependFirst(here *Pages, count int) bool {
 	before, _ := here.Collected.Data.([]any)
-	kept := count - here.Detached
-	if kept < 0 || kept > len(before) {
+	present := count - here.Detached
+	if present < 0 || present > len(before) {
 		return false
 	}
 	added, _ := p.Collected.Data.([]any)
-	all := make([]any, 0, kept+len(added)) // not nil: an empty list counts as collected
-	p.Collected = expression.Of(append(append(all, before[:kept]...), added...))
+	all := make([]any, 0, present+len(added)) // not nil: an empty list counts as collected
+	p.Collected = expression.Of(append(append(all, before[:present]...), added...))
 	p.Detached = here.Detached
 	return true
 }

@@ -59,8 +59,8 @@ func (r *Request) removeHidden() {
 		return
 	}
 	params := playbook.CloneMap(expression.MapOf(r.Fields[playbook.FieldParams].Data), 0)
-	kept := playbook.CloneMap(r.Overlay.Hidden, 0)
-	for _, name := range playbook.SortedKeys(kept) {
+	saved := playbook.CloneMap(r.Overlay.Hidden, 0)
+	for _, name := range playbook.SortedKeys(saved) {
 		value, has := params[name]
 		deferred := slices.DeleteFunc(slices.Clone(r.Deferred), func(deferred interpreter.DeferredExpression) bool {
 			return deferred.In != interpreter.InFields || len(deferred.Path) < 2 ||
@@ -74,10 +74,10 @@ func (r *Request) removeHidden() {
 			of := expression.Of(value)
 			hidden.Value = &of
 		}
-		kept[name] = hidden
+		saved[name] = hidden
 		delete(params, name)
 		r.Fields[playbook.FieldParams] = expression.Of(params)
 		r.deferNoMore(playbook.FieldParams, name)
 	}
-	r.Overlay.Hidden = kept
+	r.Overlay.Hidden = saved
 }

@@ -171,9 +171,9 @@ func WithoutMissing(section *playbook.Incremental, page any) any {
 }
 
 // CountMissing returns the watermark after a page of which only kept remained, and counts the rows without a cursor.
-func (w *Watermark) CountMissing(page, kept any) *Watermark {
+func (w *Watermark) CountMissing(page, withCursor any) *Watermark {
 	own := *w
-	own.Missing += len(incremental.ContributedRows(page)) - len(incremental.ContributedRows(kept))
+	own.Missing += len(incremental.ContributedRows(page)) - len(incremental.ContributedRows(withCursor))
 	return &own
 }
 

@@ -189,11 +189,11 @@ func checkNamesState(c *checker, step *playbook.Step) {
 		return p.When.UsesAny(playbook.IncrementalWord) || p.StopWhen.UsesAny(playbook.IncrementalWord)
 	})
 	if cursor := step.Incremental.CursorPath; newestFirst && cursor != "" {
-		keeps := fmt.Sprintf("row.%s >= incremental.value", cursor)
+		where := fmt.Sprintf("row.%s >= incremental.value", cursor)
 		if step.Incremental.Type == incremental.Time { // the order of texts in two formats differs from that of their times
-			keeps = fmt.Sprintf("latest(row.%[1]s, incremental.value) == row.%[1]s", cursor)
+			where = fmt.Sprintf("latest(row.%[1]s, incremental.value) == row.%[1]s", cursor)
 		}
-		instead += fmt.Sprintf(", or leave out what is read again: where: %s", keeps)
+		instead += fmt.Sprintf(", or leave out what is read again: where: %s", where)
 	}
 	switch sink := c.pb.InsertsTwice(step); {
 	case step.Where.UsesAny(playbook.IncrementalWord), sink != nil && c.pb.ResolveAction(sink.Action).Args.UsesAny(playbook.IncrementalWord):
