@@ -100,7 +100,7 @@ func (c *counter) run(state queue.Queue) time.Duration {
 	return c.env.Now().Sub(began)
 }
 
-func TestConcurrencyGrantsTurns(t *testing.T) {
+func TestConcurrencyGrantsSlots(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)
 	for i, id := range []string{"a", "b", "c"} {
@@ -155,7 +155,7 @@ func TestConcurrencyChecksItsMembers(t *testing.T) {
 	require.Equal(t, last+minute, ended)
 }
 
-// TestConcurrencyDeafRuns: who cannot be told that it has its turn has ended, and the
+// TestConcurrencyDeafRuns: who cannot be told that it has its slot has ended, and the
 // next has it at once.
 func TestConcurrencyDeafRuns(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestConcurrencyDeafRuns(t *testing.T) {
 	require.Equal(t, 65*time.Second, ended)
 }
 
-// TestConcurrencyContinuesAsNew: a long history goes on in another with who has a turn, who
+// TestConcurrencyContinuesAsNew: a long history goes on in another with who has a slot, who
 // waits and what is still to be told. A thousand fit.
 func TestConcurrencyContinuesAsNew(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestConcurrencyContinuesAsNew(t *testing.T) {
 	require.GreaterOrEqual(t, len(after.told), len(state.Messages))
 }
 
-// TestConcurrencyIsNotCancelled: a cancel of the queue frees no turn.
+// TestConcurrencyIsNotCancelled: a cancel of the queue frees no slot.
 func TestConcurrencyIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t)

@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter/queue"
 )
 
-// queuesOf makes queues of words, one after the other: "a@x" is a run with a turn in the
-// queue x, "a.b@y" one that is queued in y and for whose end a waits, which has a turn
+// queuesOf makes queues of words, one after the other: "a@x" is a run with a slot in the
+// queue x, "a.b@y" one that is queued in y and for whose end a waits, which has a slot
 // in every queue in which it is. limit=n is that of the queues after it, "!" after a
 // word that the run replaces others.
 func queuesOf(words string) map[string]queue.Queue {
@@ -49,12 +49,12 @@ func TestDeadlocks(t *testing.T) {
 			"a@x b@y a.1@y b.1@x", "b.1@x",
 			`it waits for a, which waits for the end of a.1, which is queued under "y", where it waits for b, which waits for the end of this run`,
 		},
-		"nobody waits for who has a turn": {"a@x b@y a.1@y", "", ""},
+		"nobody waits for who has a slot": {"a@x b@y a.1@y", "", ""},
 		"no circle":                       {"a@x b@y c@z a.1@y b.1@z", "", ""},
 		"three keys":                      {"a@x b@y c@z a.1@y b.1@z c.1@x", "c.1@x", "it waits for a"},
-		"one of two turns comes free":     {"limit=2 a@x c@x limit=1 b@y a.1@y limit=2 b.1@x", "", ""},
-		"both of two turns wait":          {"limit=2 a@x c@x limit=1 b@y a.1@y c.1@y limit=2 b.1@x", "b.1@x", "waits for the end of this run"},
-		"a turn that nobody has":          {"limit=2 a@x limit=1 b@y a.1@y limit=2 b.1@x", "", ""},
+		"one of two slots comes free":     {"limit=2 a@x c@x limit=1 b@y a.1@y limit=2 b.1@x", "", ""},
+		"both of two slots wait":          {"limit=2 a@x c@x limit=1 b@y a.1@y c.1@y limit=2 b.1@x", "b.1@x", "waits for the end of this run"},
+		"a slot that nobody has":          {"limit=2 a@x limit=1 b@y a.1@y limit=2 b.1@x", "", ""},
 		"two that share a key":            {"limit=2 a@x b@x a.1@x b.1@x", "b.1@x", "it waits for b, which waits for the end of this run"},
 		"one that replaces others":        {"a@x b@y a.1@y b.1@x!", "", ""},
 		"a key of a circle waits besides": {"a@x b@y d@z a.1@y b.1@x d.1@x", "b.1@x", "it waits for a"},
@@ -77,7 +77,7 @@ func TestDeadlocks(t *testing.T) {
 			found.RefuseVictim(time.Now(), victim) // it has gone
 			require.Equal(t, who+" circle", messages(&found))
 			queues[q] = found
-			require.Empty(t, queue.FindDeadlocks(queues), "the others get their turns")
+			require.Empty(t, queue.FindDeadlocks(queues), "the others get their slots")
 		})
 	}
 }

@@ -195,7 +195,7 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Fail(t, "the queue never was full")
 }
 
-// TestRecovered: who has a turn is told so again, as that may never have come, and
+// TestRecovered: who has a slot is told so again, as that may never have come, and
 // who was to go is told that again when somebody still waits for it.
 func TestRecovered(t *testing.T) {
 	t.Parallel()

@@ -92,8 +92,8 @@ func (p *Slot) StayParked() { p.running++ }
 // its loop knows what the child waits for.
 func (p *Slot) MayRelease() bool { return p != nil && (p.mayRelease || !p.held) }
 
-// KeepSlot makes the child keep its slot in this history; a nil slot has no effect.
-func (p *Slot) KeepSlot() {
+// HoldSlot makes the child hold its slot in this history; a nil slot has no effect.
+func (p *Slot) HoldSlot() {
 	if p != nil {
 		p.mayRelease = false
 	}

@@ -59,7 +59,7 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
 		d.cancelCall(ctx)
 	case d.Call.View().HasAnswer() || over():
 		if !d.Call.View().HasAnswer() {
-			d.settleKept(ctx)
+			d.awaitMailboxes(ctx)
 		}
 		if !d.Call.View().HasAnswer() && (ctx.Err() != nil || !over()) {
 			return
@@ -151,9 +151,9 @@ const (
 	mostSettling = 15
 )
 
-// settleKept waits until answers to the attempt that are stored in mailboxes have been delivered, before the
+// awaitMailboxes waits until answers to the attempt that are stored in mailboxes have been delivered, before the
 // attempt times out. Mailboxes store answers while no worker can accept them.
-func (d *Driver) settleKept(ctx workflow.Context) {
+func (d *Driver) awaitMailboxes(ctx workflow.Context) {
 	to := gate.ToTool(interpreter.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
 	to.Tries = mostSettling
 	_, err := gate.Send[struct{}](ctx, to, d.Call.View().AttemptAddress().MailboxIDs(control.ControlsOf(ctx).Run), "the address of an attempt")

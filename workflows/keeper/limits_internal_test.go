@@ -24,8 +24,8 @@ func TestBoundsOfServices(t *testing.T) {
 	require.False(t, k.mayDeliver(), "the message waits")
 }
 
-// TestQueuesCheckInTurn passes mostChecked and mostCheckedWaiting: each check is a request, and every run with a slot gets one.
-func TestQueuesCheckInTurn(t *testing.T) {
+// TestQueuesCheckSomeAtATime passes mostChecked and mostCheckedWaiting: each check is a request, and every run with a slot gets one.
+func TestQueuesCheckSomeAtATime(t *testing.T) {
 	t.Parallel()
 	k := &queueKeeper{queue: &queue.Queue{}}
 	member := func(kind string, i int) queue.Entry {

@@ -32,8 +32,8 @@ func MailboxWorkflow(ctx workflow.Context, box interpreter.Mailbox) (*interprete
 	if box.Progress != nil {
 		m.deliverAnswer(ctx, *box.Progress)
 	}
-	for kept := range gate.ArrivedSignals[interpreter.MailboxAnswer](workflow.GetSignalChannel(ctx, interpreter.MailboxSignal)) {
-		m.deliverAnswer(ctx, kept)
+	for stored := range gate.ArrivedSignals[interpreter.MailboxAnswer](workflow.GetSignalChannel(ctx, interpreter.MailboxSignal)) {
+		m.deliverAnswer(ctx, stored)
 	}
 	return &m.result, nil
 }
@@ -47,19 +47,19 @@ type mailbox struct {
 
 // deliverAnswer lets a worker send an answer to the workflow that accepts it, until the outcome is known. A
 // repeated answer has no effect.
-func (m *mailbox) deliverAnswer(ctx workflow.Context, kept interpreter.MailboxAnswer) {
-	digest, at := kept.Answer.Digest(), kept.Answer.AnswerTo
+func (m *mailbox) deliverAnswer(ctx workflow.Context, stored interpreter.MailboxAnswer) {
+	digest, at := stored.Answer.Digest(), stored.Answer.AnswerTo
 	at.Index = nil // it is the same in all that is kept here
 	mark := fmt.Sprintf("%d/%d/%s", at.Visit, at.Attempt, digest)
 	if m.over[at] || m.seen[mark] {
 		return
 	}
 	m.seen[mark] = true
-	to := gate.ToTool(interpreter.DeliverActivity, MailTimeout, string(kept.Answer.Verb)+" of step "+kept.Answer.Step)
+	to := gate.ToTool(interpreter.DeliverActivity, MailTimeout, string(stored.Answer.Verb)+" of step "+stored.Answer.Step)
 	for {
-		delivered, err := gate.Send[interpreter.DeliveryResult](ctx, to, kept, "an answer")
+		delivered, err := gate.Send[interpreter.DeliveryResult](ctx, to, stored, "an answer")
 		if err != nil {
-			gate.Logger(ctx).Warn("cannot deliver an answer yet", "workflow_id", kept.Workflow, "step", kept.Answer.Step, "error", err)
+			gate.Logger(ctx).Warn("cannot deliver an answer yet", "workflow_id", stored.Workflow, "step", stored.Answer.Step, "error", err)
 			_ = workflow.Sleep(ctx, deliverAgain) // a cancel does not end it
 			continue
 		}
@@ -70,7 +70,7 @@ func (m *mailbox) deliverAnswer(ctx workflow.Context, kept interpreter.MailboxAn
 				m.result.Refused = m.result.Refused[over:]
 			}
 		case interpreter.FateAccepted:
-			m.over[at] = kept.Answer.Verb != interpreter.AnswerProgress
+			m.over[at] = stored.Answer.Verb != interpreter.AnswerProgress
 		case interpreter.FateLate:
 			m.over[at] = true
 		}

@@ -67,7 +67,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 		if failure == nil {
 			return nil, next
 		}
-		b.keepLargeCalls(ctx, failure)
+		b.retainLargeCalls(ctx, failure)
 	}
 	b.describeBatch(ctx)
 	controls.Answers.Open(ctx)
@@ -289,8 +289,8 @@ func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	return next
 }
 
-// keepLargeCalls keeps calls that are too large to continue as new in this history. If it is full, they fail.
-func (b *batch) keepLargeCalls(ctx workflow.Context, failure *interpreter.ErrorObject) {
+// retainLargeCalls retains calls that are too large to continue as new in this history. If it is full, they fail.
+func (b *batch) retainLargeCalls(ctx workflow.Context, failure *interpreter.ErrorObject) {
 	now := workflow.Now(ctx)
 	full := workflow.GetInfo(ctx).GetCurrentHistorySize() > drive.FullestHistory
 	for _, i := range b.remaining {
@@ -401,7 +401,7 @@ func (b *batch) mustRenew(ctx workflow.Context) bool {
 		return false
 	}
 	b.renewing = true
-	b.slot.KeepSlot()
+	b.slot.HoldSlot()
 	control.ControlsOf(ctx).EndWaits()
 	return true
 }

@@ -33,8 +33,8 @@ func TestRunsAreRequestedTogether(t *testing.T) {
 	require.Equal(t, mostAdmitted+5, runsToRequest(mostAdmitted+5, 1000), "as many as begin now")
 }
 
-// TestChildrenStartInTurn passes maxStarting: of later children, so many may be sent and not yet started.
-func TestChildrenStartInTurn(t *testing.T) {
+// TestFewChildrenAreStarting passes maxStarting: of later children, so many may be sent and not yet started.
+func TestFewChildrenAreStarting(t *testing.T) {
 	t.Parallel()
 	require.True(t, leavesRoom(firstStarting, maxStarting-1))
 	require.False(t, leavesRoom(firstStarting, maxStarting))

@@ -43,7 +43,7 @@ func (e *earlier) replacedRuns() []string {
 // workSoFar answers the query of a run that replaces this one.
 func (e *earlier) workSoFar() (interpreter.EarlierWork, error) {
 	work := e.Work
-	work.Run, work.Wrote, work.Calls = e.Run, work.Wrote || e.hasWritten(), e.keptCalls()
+	work.Run, work.Wrote, work.Calls = e.Run, work.Wrote || e.hasWritten(), e.openCalls()
 	return work, nil
 }
 
@@ -102,37 +102,37 @@ func (e *earlier) earlierResult(record *protocol.StepRecord, print func(at time.
 	if at < 0 {
 		return nil
 	}
-	kept := e.Work.Steps[at]
-	if kept.Print == "" || kept.Print != print(kept.Result.Meta.StartedAt) {
+	step := e.Work.Steps[at]
+	if step.Print == "" || step.Print != print(step.Result.Meta.StartedAt) {
 		e.Work.Steps = slices.Delete(slices.Clone(e.Work.Steps), at, at+1)
 		return nil
 	}
-	if record.From = kept.From; kept.Loop != nil {
-		loop := *kept.Loop // its warning is another one in this run
+	if record.From = step.From; step.Loop != nil {
+		loop := *step.Loop // its warning is another one in this run
 		loop.Warning, record.Loop = 0, &loop
 	}
-	result := kept.Result
+	result := step.Result
 	result.Meta.Rows = nil // the earlier run has counted them
 	return &result
 }
 
 func (e *earlier) stepAt(record *protocol.StepRecord) int {
-	return slices.IndexFunc(e.Work.Steps, func(kept interpreter.EarlierStep) bool {
-		return kept.Step == record.Step && kept.Visit == record.Visit
+	return slices.IndexFunc(e.Work.Steps, func(step interpreter.EarlierStep) bool {
+		return step.Step == record.Step && step.Visit == record.Visit
 	})
 }
 
-// keepStep stores the result of a visit for runs that may replace this one. Results of secret steps are not stored,
+// saveStep stores the result of a visit for runs that may replace this one. Results of secret steps are not stored,
 // because they may expire.
-func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, print string, result interpreter.CallResult) {
+func (e *earlier) saveStep(step *playbook.Step, record *protocol.StepRecord, print string, result interpreter.CallResult) {
 	if e.input.Called == nil || result.Failed() || print == "" || step.Secret {
 		return
 	}
-	kept := interpreter.EarlierStep{Step: record.Step, Visit: record.Visit, Print: print, From: e.id, Result: result}
+	saved := interpreter.EarlierStep{Step: record.Step, Visit: record.Visit, Print: print, From: e.id, Result: result}
 	if record.Loop != nil {
-		kept.Loop = &protocol.LoopRecord{WorkflowID: record.Loop.WorkflowID, Stats: record.Loop.Stats}
+		saved.Loop = &protocol.LoopRecord{WorkflowID: record.Loop.WorkflowID, Stats: record.Loop.Stats}
 	}
-	size := interpreter.EncodedSize(kept)
+	size := interpreter.EncodedSize(saved)
 	if e.stepBytes == 0 {
 		e.stepBytes = interpreter.EncodedSize(e.Work.Steps)
 	}
@@ -141,7 +141,7 @@ func (e *earlier) keepStep(step *playbook.Step, record *protocol.StepRecord, pri
 		return
 	}
 	e.stepBytes += size
-	e.Work.Steps = append(slices.Clip(e.Work.Steps), kept)
+	e.Work.Steps = append(slices.Clip(e.Work.Steps), saved)
 }
 
 // continueLoop runs the iterations of a loop that have not succeeded in an earlier run.
@@ -205,8 +205,8 @@ func (e *earlier) recordLoop(record *protocol.StepRecord, id string) []string {
 		return nil
 	}
 	noted := interpreter.EarlierLoop{Step: record.Step, Visit: record.Visit, Runs: []string{id}}
-	at := slices.IndexFunc(e.Work.Loops, func(kept interpreter.EarlierLoop) bool {
-		return kept.Step == record.Step && kept.Visit == record.Visit
+	at := slices.IndexFunc(e.Work.Loops, func(loop interpreter.EarlierLoop) bool {
+		return loop.Step == record.Step && loop.Visit == record.Visit
 	})
 	if at < 0 {
 		e.Work.Loops = append(slices.Clip(e.Work.Loops), noted)

@@ -15,7 +15,7 @@ import (
 
 // resumeCall continues the call that an earlier run had begun for a visit, if there is one.
 func (e *earlier) resumeCall(ctx workflow.Context, record *protocol.StepRecord, task protocol.Task, call *call.Call) {
-	at := e.keptCallAt(record)
+	at := e.callAt(record)
 	if at < 0 {
 		return
 	}
@@ -31,27 +31,27 @@ func (e *earlier) resumeCall(ctx workflow.Context, record *protocol.StepRecord, 
 	e.Work.Calls = slices.Delete(slices.Clone(e.Work.Calls), at, at+1)
 }
 
-func (e *earlier) keptCallAt(record *protocol.StepRecord) int {
-	return slices.IndexFunc(e.Work.Calls, func(kept interpreter.EarlierCall) bool {
-		return kept.Step == record.Step && kept.Visit == record.Visit
+func (e *earlier) callAt(record *protocol.StepRecord) int {
+	return slices.IndexFunc(e.Work.Calls, func(call interpreter.EarlierCall) bool {
+		return call.Step == record.Step && call.Visit == record.Visit
 	})
 }
 
-// keptCalls returns the calls that have begun, in this run or earlier ones, and have not succeeded.
-func (e *earlier) keptCalls() []interpreter.EarlierCall {
+// openCalls returns the calls that have begun, in this run or earlier ones, and have not succeeded.
+func (e *earlier) openCalls() []interpreter.EarlierCall {
 	calls := slices.Clone(e.Work.Calls)
 	for _, record := range e.records {
 		step := e.book.Step(record.Step)
-		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || e.stepAt(record) >= 0 || e.keptCallAt(record) >= 0 {
+		if record.From != "" || step == nil || step.Action == nil || step.Loop != nil || e.stepAt(record) >= 0 || e.callAt(record) >= 0 {
 			continue
 		}
-		kept := interpreter.EarlierCall{Step: record.Step, Visit: record.Visit, By: record.Call}
-		if call := e.callOf(record); kept.By == "" && call != nil {
+		open := interpreter.EarlierCall{Step: record.Step, Visit: record.Visit, By: record.Call}
+		if call := e.callOf(record); open.By == "" && call != nil {
 			if state := call.StoppedState(); state != nil && !state.CanStartAnew() {
-				kept.By = e.id
+				open.By = e.id
 			}
 		}
-		calls = append(calls, kept)
+		calls = append(calls, open)
 	}
 	return calls
 }

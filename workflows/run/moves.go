@@ -24,9 +24,9 @@ type moves struct {
 	describe func(workflow.Context)
 }
 
-// keepMoves stores the moves of a step that writes nothing. They replace those of an earlier visit, because the
+// saveMoves stores the moves of a step that writes nothing. They replace those of an earlier visit, because the
 // later visit has claimed the states again.
-func (m *moves) keepMoves(step string, meta *interpreter.CallIncremental) {
+func (m *moves) saveMoves(step string, meta *interpreter.CallIncremental) {
 	if meta == nil || len(meta.Pending) == 0 {
 		return
 	}

@@ -144,29 +144,29 @@ func TestEarlier(t *testing.T) {
 	result := interpreter.CallResult{Status: interpreter.StatusSuccess, Data: expression.Of("rows")}
 	same, other := func(time.Time) string { return "print" }, func(time.Time) string { return "another" }
 
-	r.earlier.keepStep(step, record, "", result)
+	r.earlier.saveStep(step, record, "", result)
 	require.Nil(t, r.earlier.earlierResult(record, same), "what nobody will compare is not kept")
-	r.earlier.keepStep(step, record, "print", interpreter.CallResult{Status: interpreter.StatusError})
+	r.earlier.saveStep(step, record, "print", interpreter.CallResult{Status: interpreter.StatusError})
 	require.Nil(t, r.earlier.earlierResult(record, same), "nor is what has failed")
-	r.earlier.keepStep(step, record, "print", result)
+	r.earlier.saveStep(step, record, "print", result)
 	require.Equal(t, &result, r.earlier.earlierResult(record, same))
 	require.Equal(t, "me", record.From)
 	require.Nil(t, r.earlier.earlierResult(record, other))
 	require.Nil(t, r.earlier.earlierResult(record, same), "a request that has changed is made again")
 
 	result.Data = expression.Of(strings.Repeat("x", interpreter.MaxEarlierBytes))
-	r.earlier.keepStep(step, record, "print", result)
+	r.earlier.saveStep(step, record, "print", result)
 	require.Equal(t, []string{"fetch"}, r.earlier.Work.Left)
 
 	r.input.Reprocess = &protocol.Reprocess{Origin: interpreter.RunInfo{WorkflowID: "origin", RunID: "first", Round: 2}}
 	require.Equal(t, []string{protocol.RoundID("origin", "first", 1), "origin"}, r.earlier.replacedRuns())
-	kept, err := r.earlier.workSoFar()
+	work, err := r.earlier.workSoFar()
 	require.NoError(t, err)
-	require.False(t, kept.Wrote, "the only visit is that of an earlier run")
+	require.False(t, work.Wrote, "the only visit is that of an earlier run")
 	r.visit("each", running)
-	kept, err = r.earlier.workSoFar()
+	work, err = r.earlier.workSoFar()
 	require.NoError(t, err)
-	require.True(t, kept.Wrote)
+	require.True(t, work.Wrote)
 }
 
 func TestPartitions(t *testing.T) {
@@ -193,11 +193,11 @@ func TestMoves(t *testing.T) {
 		}
 		return &interpreter.CallIncremental{Pending: moves}
 	}
-	r.moves.keepMoves("fetch", nil)
+	r.moves.saveMoves("fetch", nil)
 	require.Empty(t, r.moves.Pending)
-	r.moves.keepMoves("fetch", of("first", "a", "b"))
-	r.moves.keepMoves("each", of("other", "a"))
-	r.moves.keepMoves("fetch", of("second", "b", "c"))
+	r.moves.saveMoves("fetch", of("first", "a", "b"))
+	r.moves.saveMoves("each", of("other", "a"))
+	r.moves.saveMoves("fetch", of("second", "b", "c"))
 	require.Len(t, r.moves.Pending, 2)
 	var fetch []string
 	for _, write := range r.moves.Pending[0].Moves[0].Writes {

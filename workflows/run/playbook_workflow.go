@@ -347,7 +347,7 @@ func (r *run) completeStep(ctx workflow.Context, done stepEnd) {
 	if rehearsal := gate.RehearsalOf(ctx); rehearsal != nil {
 		defer func() { rehearsal.StepEnded(r.book, *done.record) }()
 	}
-	r.keepResult(done)
+	r.saveResult(done)
 	r.warnAbsent("step "+step.Name, interpreter.AbsentAtEnd(step, result))
 	if done.record.Status == interpreter.Cancelled {
 		r.graph.EndStep(&r.Routing, step, nil)
@@ -414,8 +414,8 @@ func (r *run) followRoutes(
 	return arrivals, handled, err
 }
 
-// keepResult makes the result of a step available to later steps.
-func (r *run) keepResult(done stepEnd) {
+// saveResult makes the result of a step available to later steps.
+func (r *run) saveResult(done stepEnd) {
 	r.showStep(done.start.Step.Name, done.result)
 	r.addWarnings(done)
 	switch step := done.start.Step; {

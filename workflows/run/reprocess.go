@@ -19,14 +19,14 @@ func (r *run) reprocessLoops(ctx, branches workflow.Context) (*protocol.Result, 
 		again := loops[r.Reprocessed]
 		r.Data.Vars, r.Data.Steps = again.Vars, again.Steps
 		done := r.runStep(branches, interpreter.Start{Step: r.book.Step(again.Step), Visit: again.Visit, Args: again.Args.Data})
-		r.keepLoop(ctx, done)
+		r.recordLoopEnd(ctx, done)
 		r.Reprocessed++
 	}
 	return r.finishRun(ctx)
 }
 
-// keepLoop records the end of a loop of a reprocess.
-func (r *run) keepLoop(ctx workflow.Context, done stepEnd) {
+// recordLoopEnd records the end of a loop of a reprocess.
+func (r *run) recordLoopEnd(ctx workflow.Context, done stepEnd) {
 	r.Last = done.result.Data
 	r.addWarnings(done)
 	r.warnAbsent("step "+done.start.Step.Name, interpreter.AbsentAtEnd(done.start.Step, done.result))

@@ -54,7 +54,7 @@ func (r *run) runStep(ctx workflow.Context, start interpreter.Start) stepEnd {
 	}
 	done.args = args
 	if !done.result.Failed() {
-		r.moves.keepMoves(step.Name, done.result.Meta.Incremental)
+		r.moves.saveMoves(step.Name, done.result.Meta.Incremental)
 	}
 	if record.From == "" { // otherwise the earlier run has sent its notices
 		r.notices.notifyExhausted(ctx, done)
@@ -79,7 +79,7 @@ func (r *run) runCall(ctx workflow.Context, start interpreter.Start, record *pro
 	if call.View().Stopped {
 		r.stopped[record] = call
 	}
-	r.earlier.keepStep(start.Step, record, r.earlier.printRequest(task, call, result.Meta.StartedAt), result)
+	r.earlier.saveStep(start.Step, record, r.earlier.printRequest(task, call, result.Meta.StartedAt), result)
 	return result
 }
 
@@ -181,7 +181,7 @@ func (r *run) runLoop(
 		return *missing
 	}
 	result := r.makeLoop(ctx, start, scope, args, record, input)
-	r.earlier.keepStep(step, record, print, result)
+	r.earlier.saveStep(step, record, print, result)
 	return result
 }
 

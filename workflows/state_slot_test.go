@@ -315,9 +315,9 @@ func granted(int, queue.Enter) (queue.Decision, time.Duration) {
 	return queue.Decision{State: queue.Granted}, 0
 }
 
-// TestStateTurn: a visit asks for the state of its step before it begins, and releases it at its
+// TestStateSlot: a visit asks for the state of its step before it begins, and releases it at its
 // end whatever comes of it.
-func TestStateTurn(t *testing.T) {
+func TestStateSlot(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		words, key string
@@ -343,8 +343,8 @@ func TestStateTurn(t *testing.T) {
 	}
 }
 
-// TestStateTurnWaits: a visit that has to wait says for whom, and begins with its turn.
-func TestStateTurnWaits(t *testing.T) {
+// TestStateSlotWaits: a visit that has to wait says for whom, and begins with its slot.
+func TestStateSlotWaits(t *testing.T) {
 	t.Parallel()
 	q := newStateQueues(t, func(n int, enter queue.Enter) (queue.Decision, time.Duration) {
 		if n == 1 {
@@ -372,8 +372,8 @@ func TestStateTurnWaits(t *testing.T) {
 	require.Len(t, q.s.attempts, 1)
 }
 
-// TestStateTurnIsRefused: with on_conflict fail the visit fails, and a route may go on.
-func TestStateTurnIsRefused(t *testing.T) {
+// TestStateSlotIsRefused: with on_conflict fail the visit fails, and a route may go on.
+func TestStateSlotIsRefused(t *testing.T) {
 	t.Parallel()
 	q := newStateQueues(t, func(int, queue.Enter) (queue.Decision, time.Duration) {
 		return queue.Decision{State: queue.Skipped, By: "other"}, 0
@@ -388,8 +388,8 @@ func TestStateTurnIsRefused(t *testing.T) {
 	require.Empty(t, q.s.attempts)
 }
 
-// TestStateTurnOfACancelledRun: who is cancelled while it waits leaves the queue.
-func TestStateTurnOfACancelledRun(t *testing.T) {
+// TestStateSlotOfACancelledRun: who is cancelled while it waits leaves the queue.
+func TestStateSlotOfACancelledRun(t *testing.T) {
 	t.Parallel()
 	q := newStateQueues(t, func(int, queue.Enter) (queue.Decision, time.Duration) {
 		return queue.Decision{State: queue.Queued, By: "other"}, 0
@@ -403,9 +403,9 @@ func TestStateTurnOfACancelledRun(t *testing.T) {
 	require.Equal(t, interpreter.Cancelled, result.Steps[0].Status)
 }
 
-// TestStateTurnIsSettled: retry-now has a visit that waits ask for its state again at once, and skip
+// TestStateSlotIsSettled: retry-now has a visit that waits ask for its state again at once, and skip
 // fails it, with a route as after any failure.
-func TestStateTurnIsSettled(t *testing.T) {
+func TestStateSlotIsSettled(t *testing.T) {
 	t.Parallel()
 	id := "reprise-concurrency-state/test%2Forders"
 	for name, row := range map[string]struct {
@@ -457,9 +457,9 @@ func TestStateTurnIsSettled(t *testing.T) {
 	}
 }
 
-// TestStateTurnThatComesLate: a turn for a visit that has ended is returned, and does not count
+// TestStateSlotThatComesLate: a slot for a visit that has ended is returned, and does not count
 // for the next one.
-func TestStateTurnThatComesLate(t *testing.T) {
+func TestStateSlotThatComesLate(t *testing.T) {
 	t.Parallel()
 	run := ""
 	q := newStateQueues(t, func(_ int, enter queue.Enter) (queue.Decision, time.Duration) {
@@ -481,8 +481,8 @@ func TestStateTurnThatComesLate(t *testing.T) {
 	require.Equal(t, []string{"orders#1 asks " + id, "orders#1 leaves " + id, "orders#1 leaves " + id}, q.requests)
 }
 
-// TestStateTurnOfALoop: all iterations of a visit have one turn, whatever their states are.
-func TestStateTurnOfALoop(t *testing.T) {
+// TestStateSlotOfALoop: all iterations of a visit have one slot, whatever their states are.
+func TestStateSlotOfALoop(t *testing.T) {
 	t.Parallel()
 	q := newStateQueues(t, granted)
 	result, _ := q.s.run(`
