@@ -23,8 +23,8 @@ func MaskFor(ctx context.Context, res Resources, connection string) (context.Con
 	return ctx, secrets.MaskText
 }
 
-// KeepsLedger reports whether a tool is a ledger.
-func KeepsLedger(c *Catalogue, name string) bool {
-	_, keeps := c.tools[name].(tool.Ledger)
-	return keeps
+// HasLedger reports whether a tool is a ledger.
+func HasLedger(c *Catalogue, name string) bool {
+	_, has := c.tools[name].(tool.Ledger)
+	return has
 }

@@ -152,7 +152,7 @@ func TestEachFolderIsATool(t *testing.T) {
 
 		tests := testsOf(t, name)
 		require.Contains(t, tests, "tooltest.Run(t, tooltest.Suite{", "folder %s: a test of the tool calls tooltest.Run", name)
-		if activities.KeepsLedger(c, name) {
+		if activities.HasLedger(c, name) {
 			require.Contains(t, tests, "Ledgers: []tooltest.LedgerCase{", "folder %s: the suite of a ledger has Ledgers, the ways in which it writes with notes", name)
 		}
 	}

@@ -47,7 +47,7 @@ func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *ex
 	if at.Name != "" {
 		plan.State = at.Name
 	}
-	found, err := s.keptStates(ctx, at)
+	found, err := s.statesAt(ctx, at)
 	if err != nil {
 		plan.Problem = attempt.MessageOf(err)
 		s.plan.States = append(s.plan.States, plan)
@@ -58,16 +58,16 @@ func (s *stepPlanner) planStates(ctx context.Context, of *call.Call, element *ex
 		plan.Problem = attempt.MessageOf(err)
 	}
 	plan.Holders = holders
-	kept := map[string]incremental.State{}
+	byName := map[string]incremental.State{}
 	for _, state := range found {
-		kept[state.Name] = state
+		byName[state.Name] = state
 	}
 	s.addStates(plan, found)
-	return kept
+	return byName
 }
 
-// keptStates returns the states at a place of a name, or whose names have its prefix.
-func (s *stepPlanner) keptStates(ctx context.Context, at call.StateAt) (states []incremental.State, err error) {
+// statesAt returns the states at a place of a name, or whose names have its prefix.
+func (s *stepPlanner) statesAt(ctx context.Context, at call.StateAt) (states []incremental.State, err error) {
 	prefix := at.Prefix
 	if at.Name != "" {
 		prefix = at.Name
@@ -136,10 +136,10 @@ func (s *stepPlanner) findUnclaimable(states []interpreter.StatePlan, plan *inte
 	table := incremental.Table{Name: plan.Qualified, Shown: plan.Name, Exists: plan.Exists, HasRow: plan.Exists && !plan.Empty}
 	for i := range states {
 		state := &states[i]
-		kept := incremental.State{
+		stored := incremental.State{
 			Name: state.State, Watermark: incremental.Cursor{Value: state.Watermark}, Table: state.Table, Emptied: state.Emptied,
 		}
-		if refused := incremental.WithoutRows(kept, table); refused != nil && state.Problem == "" {
+		if refused := incremental.WithoutRows(stored, table); refused != nil && state.Problem == "" {
 			state.Problem = refused.Message
 		}
 	}
@@ -148,13 +148,13 @@ func (s *stepPlanner) findUnclaimable(states []interpreter.StatePlan, plan *inte
 // driveCall renders the first request of a call, and sends it if a sample is requested. It returns the
 // inputs of the sinks, by place.
 func (s *stepPlanner) driveCall(
-	ctx context.Context, of *call.Call, kept map[string]incremental.State, first bool,
+	ctx context.Context, of *call.Call, states map[string]incremental.State, first bool,
 ) map[string]interpreter.ToolInput {
 	written, made, cut := map[string]interpreter.ToolInput{}, false, false
 	for ctx.Err() == nil {
 		switch command := of.Next(s.now); command.Kind {
 		case call.DoState:
-			if !s.answerClaim(of, command.State, kept) {
+			if !s.answerClaim(of, command.State, states) {
 				return written
 			}
 		case call.DoAttempt:
@@ -189,10 +189,10 @@ func (s *stepPlanner) driveCall(
 }
 
 // answerClaim answers a call's claim with the stored state, without claiming it.
-func (s *stepPlanner) answerClaim(of *call.Call, in interpreter.StateInput, kept map[string]incremental.State) bool {
+func (s *stepPlanner) answerClaim(of *call.Call, in interpreter.StateInput, states map[string]incremental.State) bool {
 	output := interpreter.StateOutput{}
 	if in.Claim != nil {
-		state := kept[in.Claim.Name]
+		state := states[in.Claim.Name]
 		source := in.Claim.Source
 		if in.Place == nil {
 			source = source.DigestIdentity()

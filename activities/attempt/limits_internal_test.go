@@ -36,9 +36,9 @@ func TestLongFailures(t *testing.T) {
 		return errorObject(&tool.Error{Message: strings.Repeat("m", 2*tool.MaxMessage), Body: body}, interpreter.ToolInput{}, &tool.Secrets{})
 	}
 	require.LessOrEqual(t, len(failure("").Message), tool.MaxMessage)
-	for length, kept := range map[int]bool{mostMasked - 10: true, mostMasked: false} {
+	for length, whole := range map[int]bool{mostMasked - 10: true, mostMasked: false} {
 		body, _ := failure(strings.Repeat("b", length) + "END").Body.Data.(string)
-		require.Equal(t, kept, strings.HasSuffix(body, "END"), length)
+		require.Equal(t, whole, strings.HasSuffix(body, "END"), length)
 	}
 }
 

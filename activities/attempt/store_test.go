@@ -30,11 +30,11 @@ import (
 
 // away is a store that does not take a value the first times, or is slow.
 type away struct {
-	mu    sync.Mutex
-	times int           // that it refuses; -1 is always
-	slow  time.Duration // what each writing takes
-	tried int
-	kept  []*commonpb.Payload
+	mu     sync.Mutex
+	times  int           // that it refuses; -1 is always
+	slow   time.Duration // what each writing takes
+	tried  int
+	stored []*commonpb.Payload
 }
 
 func (*away) CheckReady(context.Context) error { return nil }
@@ -56,7 +56,7 @@ func (a *away) Write(ctx context.Context, value *commonpb.Payload) error {
 	if a.times < 0 || a.tried <= a.times {
 		return errors.New("write sha256/00/00 to the payload store file:///full: no space left on device")
 	}
-	a.kept = append(a.kept, value)
+	a.stored = append(a.stored, value)
 	return nil
 }
 
@@ -135,8 +135,8 @@ func failureOf(t *testing.T, err error) interpreter.ErrorObject {
 	return object
 }
 
-// TestKeptOnceTheStoreTakesIt: what the SDK stores afterwards are the very bytes.
-func TestKeptOnceTheStoreTakesIt(t *testing.T) {
+// TestStoredOnceTheStoreAcceptsIt: what the SDK stores afterwards are the very bytes.
+func TestStoredOnceTheStoreAcceptsIt(t *testing.T) {
 	t.Parallel()
 
 	for name, store := range map[string]*away{
@@ -149,8 +149,8 @@ func TestKeptOnceTheStoreTakesIt(t *testing.T) {
 			var raw converter.RawValue
 			require.NoError(t, value.Get(&raw))
 			require.Equal(t, store.times+1, store.tried)
-			require.Equal(t, store.kept[0].GetData(), raw.Payload().GetData())
-			require.Equal(t, store.kept[0].GetMetadata(), raw.Payload().GetMetadata())
+			require.Equal(t, store.stored[0].GetData(), raw.Payload().GetData())
+			require.Equal(t, store.stored[0].GetMetadata(), raw.Payload().GetMetadata())
 		})
 	}
 }
@@ -165,9 +165,9 @@ func TestSmallOutcomesNeedNoStore(t *testing.T) {
 	require.Zero(t, store.tried)
 }
 
-// TestWhatIsNotKeptInTime goes to Temporal itself, and only what is too large for
+// TestWhatIsNotStoredInTime goes to Temporal itself, and only what is too large for
 // that is lost.
-func TestWhatIsNotKeptInTime(t *testing.T) {
+func TestWhatIsNotStoredInTime(t *testing.T) {
 	t.Parallel()
 	value, _, err := outcome(t, &away{times: -1}, 100*time.Millisecond, large)
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestWhatACancelledBatchHad(t *testing.T) {
 		{Result: &interpreter.CallResult{Status: interpreter.StatusSuccess, Data: answer(200_000).Data}},
 	}}
 
-	for times, kept := range map[int]int{1: 1, -1: 0} {
+	for times, stored := range map[int]int{1: 1, -1: 0} {
 		store := &away{times: times}
 		_, _, err := outcome(t, store, time.Second, func(context.Context) (call.DriveOutput, error) {
 			return call.DriveOutput{}, temporal.NewCanceledError(output)
@@ -242,7 +242,7 @@ func TestWhatACancelledBatchHad(t *testing.T) {
 		var back call.DriveOutput
 		require.NoError(t, cancelled.Details(&back))
 		require.Equal(t, output, back)
-		require.Len(t, store.kept, kept)
+		require.Len(t, store.stored, stored)
 	}
 }
 

@@ -134,7 +134,7 @@ func (c *journalCache) withoutNote(line string) string {
 	written, _ := strconv.Atoi(words[noteWord+1])
 	at, _ := strconv.ParseInt(words[noteWord+3], 10, 64)
 	for _, place := range c.notes[words[noteWord]] {
-		if place.written == written && time.Since(time.Unix(at, 0)) < tool.NotesKept {
+		if place.written == written && time.Since(time.Unix(at, 0)) < tool.NoteRetention {
 			return line
 		}
 	}

@@ -88,7 +88,7 @@ type replacedFile struct {
 
 // leftoverAge is how old what nobody needs has to be before it is removed: readers of manifests before may still read it, and a
 // writer may be about to name it.
-const leftoverAge = tool.NotesKept
+const leftoverAge = tool.NoteRetention
 
 var manifestName = regexp.MustCompile(`^([0-9]{8,})\.json$`)
 

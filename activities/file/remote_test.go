@@ -401,7 +401,7 @@ func TestRemoteUnconditional(t *testing.T) {
 func TestRemoteLeftovers(t *testing.T) {
 	t.Parallel()
 	eachLake(t, func(t *testing.T, l *lake) {
-		old, young := time.Now().Add(-tool.NotesKept-time.Hour), time.Now().Add(-time.Hour)
+		old, young := time.Now().Add(-tool.NoteRetention-time.Hour), time.Now().Add(-time.Hour)
 		for range 2 {
 			_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite(fmt.Sprint(len(l.objects(t))), "o.jsonl", "append", row(1), nil))
 			require.NoError(t, err)

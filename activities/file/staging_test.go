@@ -331,7 +331,7 @@ func TestStagedLeftovers(t *testing.T) {
 		held := stagedLoad{t: t, c: l.worker(t), id: "held", mode: "append"}
 		require.NoError(t, held.stage("1", row(1)))
 		for _, key := range l.left(t, "o.jsonl/_staging/held") {
-			l.put(t, key, l.objects(t)[key], time.Now().Add(-tool.NotesKept-time.Hour))
+			l.put(t, key, l.objects(t)[key], time.Now().Add(-tool.NoteRetention-time.Hour))
 		}
 		young := stagedLoad{t: t, c: l.worker(t), id: "young", mode: "append"}
 		require.NoError(t, young.stage("2", row(2)))

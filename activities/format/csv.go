@@ -32,13 +32,13 @@ const (
 
 // What a sink does with texts that spreadsheets take for formulas.
 const (
-	formulasKept    = "keep"
-	formulasEscaped = "escape"
+	formulasUnchanged = "keep"
+	formulasEscaped   = "escape"
 )
 
 // Formulas is the key of csv for a sink.
 var Formulas = playbook.Field{
-	Name: keyFormulas, Kind: playbook.KindText, Enum: []string{formulasKept, formulasEscaped}, Default: formulasKept,
+	Name: keyFormulas, Kind: playbook.KindText, Enum: []string{formulasUnchanged, formulasEscaped}, Default: formulasUnchanged,
 	Doc: "In a sink: escape puts an apostrophe before texts that a spreadsheet would run as formulas, which begin with =, +, -, @, a tab or a line break. Numbers stay as they are.",
 }
 

@@ -9,9 +9,9 @@ import (
 // thriftReader reads Thrift's compact protocol, in which Parquet has its footer and the headers of its pages. The library trusts the sizes and the depth
 // that these name, which are checked here first. What is wrong is a panic of errThrift, which readFields returns.
 type thriftReader struct {
-	in    []byte
-	at    int
-	keeps bool // what is read is wanted, not only whether it can be read
+	in      []byte
+	at      int
+	decodes bool // what is read is wanted, not only whether it can be read
 }
 
 // thriftFields are the fields of a struct by their numbers: numbers as int, booleans, and structs; texts and lists are left out.
@@ -23,7 +23,7 @@ var errThrift = errors.New("its metadata is damaged")
 const deepestThrift = 32
 
 // readFields reads a struct. rest is what is behind it.
-func readFields(in []byte, keeps bool) (read thriftFields, rest []byte, err error) {
+func readFields(in []byte, decodes bool) (read thriftFields, rest []byte, err error) {
 	defer func() {
 		switch failed := recover().(type) {
 		case nil:
@@ -33,7 +33,7 @@ func readFields(in []byte, keeps bool) (read thriftFields, rest []byte, err erro
 			err = errThrift
 		}
 	}()
-	r := &thriftReader{in: in, keeps: keeps}
+	r := &thriftReader{in: in, decodes: decodes}
 	read = r.readStruct(0)
 	return read, in[r.at:], nil
 }
@@ -62,7 +62,7 @@ func (r *thriftReader) readStruct(depth int) thriftFields {
 		panic(errThrift)
 	}
 	var found thriftFields
-	if r.keeps {
+	if r.decodes {
 		found = thriftFields{}
 	}
 	for last := 0; ; {
@@ -76,7 +76,7 @@ func (r *thriftReader) readStruct(depth int) thriftFields {
 			last = r.readZigzag()
 		}
 		value := r.readValue(head&15, depth, false)
-		if r.keeps && value != nil {
+		if r.decodes && value != nil {
 			found[last] = value
 		}
 	}
@@ -114,7 +114,7 @@ func (r *thriftReader) readValue(kind byte, depth int, inList bool) any {
 			r.readValue(head&15, depth+1, true)
 		}
 	case isStruct:
-		if read := r.readStruct(depth + 1); r.keeps {
+		if read := r.readStruct(depth + 1); r.decodes {
 			return read
 		}
 	case isMap:

@@ -157,7 +157,7 @@ const decimalBytes = 16
 
 // readValue returns a value as the column has it. problem says why it has no place for it, "" where it has: no value is rounded, cut or turned
 // into another one.
-func (c ParquetColumn) readValue(value any) (kept parquet.Value, problem string) {
+func (c ParquetColumn) readValue(value any) (cell parquet.Value, problem string) {
 	switch c.typed {
 	case typeBigint, typeInteger, typeSmallint:
 		return c.readWhole(value)
@@ -173,26 +173,26 @@ func (c ParquetColumn) readValue(value any) (kept parquet.Value, problem string)
 		text, isText := value.(string)
 		content, err := base64.StdEncoding.DecodeString(text)
 		if !isText || err != nil {
-			return kept, "is not base64, as which bytes are written"
+			return cell, "is not base64, as which bytes are written"
 		}
 		return parquet.ByteArrayValue(content), ""
 	case typeJSON:
 		encoded, err := expression.Encode(value)
 		if err != nil {
-			return kept, "cannot be written as JSON"
+			return cell, "cannot be written as JSON"
 		}
 		return parquet.ByteArrayValue(encoded), ""
 	}
 	switch value.(type) {
 	case []any, map[string]any:
-		return kept, "is a " + expression.TypeName(value) + ", which a column of type json takes"
+		return cell, "is a " + expression.TypeName(value) + ", which a column of type json takes"
 	}
 	text := expression.PlainText(value)
 	switch {
 	case !utf8.ValidString(text):
-		return kept, "is not UTF-8"
+		return cell, "is not UTF-8"
 	case c.limit > 0 && utf8.RuneCountInString(text) > c.limit:
-		return kept, fmt.Sprintf("has %d characters", utf8.RuneCountInString(text))
+		return cell, fmt.Sprintf("has %d characters", utf8.RuneCountInString(text))
 	}
 	return parquet.ByteArrayValue([]byte(text)), ""
 }
@@ -224,23 +224,23 @@ const notNumber = "is not the plain form of a number"
 // wholeBits are the sizes of columns of whole numbers.
 var wholeBits = map[string]int{typeSmallint: 16, typeInteger: 32, typeBigint: 64}
 
-func (c ParquetColumn) readWhole(value any) (kept parquet.Value, problem string) {
+func (c ParquetColumn) readWhole(value any) (cell parquet.Value, problem string) {
 	whole, isInt := value.(int)
 	if !isInt {
 		number, isNumber := exactNumber(value)
 		switch {
 		case !isNumber:
-			return kept, notNumber
+			return cell, notNumber
 		case !number.IsInt():
-			return kept, "has a fraction"
+			return cell, "has a fraction"
 		case !number.Num().IsInt64():
-			return kept, "is out of range"
+			return cell, "is out of range"
 		}
 		whole = int(number.Num().Int64())
 	}
 	bits := wholeBits[c.typed]
 	if whole != whole<<(64-bits)>>(64-bits) {
-		return kept, "is out of range"
+		return cell, "is out of range"
 	}
 	if c.typed == typeBigint {
 		return parquet.Int64Value(int64(whole)), ""
@@ -248,44 +248,44 @@ func (c ParquetColumn) readWhole(value any) (kept parquet.Value, problem string)
 	return parquet.Int32Value(int32(whole)), ""
 }
 
-func readDouble(value any) (kept parquet.Value, problem string) {
+func readDouble(value any) (cell parquet.Value, problem string) {
 	if text, isText := value.(string); isText {
 		if !plainNumber.MatchString(text) || expression.CheckDigits(text) != nil {
-			return kept, notNumber
+			return cell, notNumber
 		}
 		value = json.Number(text)
 	}
 	number, isNumber := expression.NearestFloat(value)
 	switch _, isBool := value.(bool); {
 	case !isNumber || isBool:
-		return kept, notNumber
+		return cell, notNumber
 	case expression.IsRounded(value) || math.IsInf(number, 0):
-		return kept, "has more digits than that keeps"
+		return cell, "has more digits than that keeps"
 	}
 	return parquet.DoubleValue(number), ""
 }
 
-func readBoolean(value any) (kept parquet.Value, problem string) {
+func readBoolean(value any) (cell parquet.Value, problem string) {
 	switch value {
 	case true, "true", "t", "1":
 		return parquet.BooleanValue(true), ""
 	case false, "false", "f", "0":
 		return parquet.BooleanValue(false), ""
 	}
-	return kept, "is not one of the booleans true, false, t, f, 1 and 0"
+	return cell, "is not one of the booleans true, false, t, f, 1 and 0"
 }
 
-func (c ParquetColumn) readNumeric(value any) (kept parquet.Value, problem string) {
+func (c ParquetColumn) readNumeric(value any) (cell parquet.Value, problem string) {
 	number, isNumber := exactNumber(value)
 	if !isNumber {
-		return kept, notNumber
+		return cell, notNumber
 	}
 	scaled := number.Mul(number, new(big.Rat).SetInt(powerOfTen(c.scale)))
 	switch {
 	case !scaled.IsInt():
-		return kept, fmt.Sprintf("has more than %d digits after the point", c.scale)
+		return cell, fmt.Sprintf("has more than %d digits after the point", c.scale)
 	case new(big.Int).Abs(scaled.Num()).Cmp(powerOfTen(c.digits)) >= 0:
-		return kept, fmt.Sprintf("has more than %d digits before the point", c.digits-c.scale)
+		return cell, fmt.Sprintf("has more than %d digits before the point", c.digits-c.scale)
 	case c.digits <= digits32:
 		return parquet.Int32Value(int32(scaled.Num().Int64())), "" //nolint:gosec // it has at most 9 digits
 	case c.digits <= digits64:
@@ -306,29 +306,29 @@ func powerOfTen(digits int) *big.Int {
 var writtenTime = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)(0*)([1-9]\d*)?([Zz]|[+-]\d{2}:?\d{2}|[+-]\d{2})?)?$`)
 
 // readTime reads a time. Its zone has to be there where the column has one, and only there.
-func (c ParquetColumn) readTime(value any) (kept parquet.Value, problem string) {
+func (c ParquetColumn) readTime(value any) (cell parquet.Value, problem string) {
 	text, isText := value.(string)
 	parts := writtenTime.FindStringSubmatch(text)
 	if !isText || parts == nil {
-		return kept, "is not a time such as 2026-03-01T12:00:00Z"
+		return cell, "is not a time such as 2026-03-01T12:00:00Z"
 	}
 	hasClock, hasZone := parts[2] != "", parts[5] != ""
 	switch {
 	case c.typed == typeDate && hasClock:
-		return kept, "has a time of day"
+		return cell, "has a time of day"
 	case c.typed != typeDate && !hasClock:
-		return kept, "has no time of day"
+		return cell, "has no time of day"
 	case c.typed == typeTimestamptz && !hasZone:
-		return kept, "has no zone, such as Z or +02:00"
+		return cell, "has no zone, such as Z or +02:00"
 	case c.typed == typeTimestamp && hasZone:
-		return kept, "has a zone, which a column of type timestamptz takes"
+		return cell, "has a zone, which a column of type timestamptz takes"
 	case parts[4] != "":
-		return kept, "has more than microseconds"
+		return cell, "has more than microseconds"
 	}
 	at, isTime := expression.ParseTime(text)
 	switch days := at.Unix() / (24 * 60 * 60); {
 	case !isTime:
-		return kept, "is not a time"
+		return cell, "is not a time"
 	case c.typed == typeDate:
 		return parquet.Int32Value(int32(days)), "" //nolint:gosec // of a year of four digits
 	}

@@ -120,14 +120,14 @@ func readCells(number int, row any, columns []ParquetColumn) (parquet.Row, error
 			read[i] = parquet.NullValue().Level(0, 0, i)
 			continue
 		}
-		kept, problem := column.readValue(value)
+		cell, problem := column.readValue(value)
 		if problem != "" {
 			return nil, misfitValue(number, column, value, problem)
 		}
 		if column.required {
-			read[i] = kept.Level(0, 0, i)
+			read[i] = cell.Level(0, 0, i)
 		} else {
-			read[i] = kept.Level(0, 1, i)
+			read[i] = cell.Level(0, 1, i)
 		}
 	}
 	return read, nil

@@ -77,7 +77,7 @@ func (o *WriteOptions) readFormulas(in interpreter.ToolInput) error {
 		}
 	}
 	switch written[keyFormulas] {
-	case nil, formulasKept:
+	case nil, formulasUnchanged:
 	case formulasEscaped:
 		o.EscapeFormulas = true
 	default:

@@ -63,7 +63,7 @@ func (c *Calls) Drive(ctx context.Context, in call.DriveInput, script call.Scrip
 	}
 	d.delivery = attempt.NewDelivery(ctx, step.Action.RateLimit != nil || len(c.Attempts.Resources.RateLimits) > 0 || lostBefore(in) > 0)
 	d.delivery.Details = d.progress.heartbeatDetails
-	stop := d.keepBeating(ctx)
+	stop := d.startHeartbeats(ctx)
 	defer stop()
 	if err := d.restoreCalls(attempt.WithDelivery(ctx, d.delivery)); err != nil {
 		return call.DriveOutput{}, err
@@ -421,9 +421,9 @@ func (p *progress) heartbeatDetails(w attempt.DeliveryState) any {
 // progressInterval is how often the state of a running call is recorded.
 const progressInterval = 200 * time.Millisecond
 
-// keepBeating reports to the server what is done until stop is called. The first heartbeat
+// startHeartbeats reports to the server what is done until stop is called. The first heartbeat
 // comes after the time between two: most activities end before.
-func (d *driveRun) keepBeating(ctx context.Context) (stop func()) {
+func (d *driveRun) startHeartbeats(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}

@@ -100,22 +100,22 @@ func TestDriveFollowsTheLedgerBehindAHeartbeat(t *testing.T) {
 // what was collected before.
 func TestDriveFollowsTheLedgerOfPages(t *testing.T) {
 	t.Parallel()
-	in := turning(t, perPage, map[string]any{"more": true, "rows": []any{"history 1"}})
+	in := pagesInput(t, perPage, map[string]any{"more": true, "rows": []any{"history 1"}})
 	first := lost(t, in)
 	require.Equal(t, []string{`a: ["history 1"]`, `a: ["first 2"]`, `a: ["first 3"]`}, first.written)
 	second := &player{answer: moving("second ", 6), notes: first.notes}
 	stage := newStage(t, second, activities.Resources{})
 	stage.env.SetHeartbeatDetails(call.DriveOutput{})
-	turned := stage.drive(in)[0]
-	require.Equal(t, []any{"first 2", "first 3", "first 4", "second 5"}, turned.State.Collected.Data)
-	require.Equal(t, 5, turned.State.Successes)
-	require.NotNil(t, turned.Outcome, "the last page is in history before it is written")
+	driven := stage.drive(in)[0]
+	require.Equal(t, []any{"first 2", "first 3", "first 4", "second 5"}, driven.State.Collected.Data)
+	require.Equal(t, 5, driven.State.Successes)
+	require.NotNil(t, driven.Outcome, "the last page is in history before it is written")
 	require.Equal(t, []string{"a/5", "a/6"}, second.asked)
 }
 
-// TestDriveKeepsAFailure: a dead letter that was written stays true, although
+// TestDriveRepeatsNoFailure: a dead letter that was written stays true, although
 // the next worker would have had more luck.
-func TestDriveKeepsAFailure(t *testing.T) {
+func TestDriveRepeatsNoFailure(t *testing.T) {
 	t.Parallel()
 	in := driveInput("      dead_letter: {sink: {tool: player, params: {item: \"dead {{ item }}\"}}}", "", "a")
 	first := &player{answer: func(context.Context, interpreter.ToolInput) (any, error) { return nil, status(404) }}
@@ -182,19 +182,19 @@ func TestDriveFollowsTheLedgerPastARestart(t *testing.T) {
 	require.Equal(t, 8, whole.Result.Meta.Attempts)
 	require.Len(t, first.notes, 7, "two pages, then five")
 
-	for kept, want := range map[int][]any{
+	for notes, want := range map[int][]any{
 		1: {"first false 1", "second false 2", "second false 3", "second false 4", "second false 5"},
 		2: {"first false 1", "first false 2", "second false 3", "second false 4", "second false 5"},
 		3: {"first true 1", "second false 2", "second false 3", "second false 4", "second false 5"},
 		5: {"first true 1", "first true 2", "first true 3", "second false 4", "second false 5"},
 	} {
-		second := &player{answer: expiring("second "), notes: slices.Clone(first.notes[:kept])}
+		second := &player{answer: expiring("second "), notes: slices.Clone(first.notes[:notes])}
 		stage := newStage(t, second, activities.Resources{})
 		stage.env.SetHeartbeatDetails(call.DriveOutput{})
 		call := stage.drive(in)[0]
-		require.NotNil(t, call.Result, "%d notes", kept)
-		require.Equal(t, want, call.Result.Data.Data, "%d notes", kept)
-		require.Equal(t, 5, call.Result.Meta.Pages, "%d notes", kept)
+		require.NotNil(t, call.Result, "%d notes", notes)
+		require.Equal(t, want, call.Result.Data.Data, "%d notes", notes)
+		require.Equal(t, 5, call.Result.Meta.Pages, "%d notes", notes)
 	}
 }
 
@@ -216,14 +216,14 @@ func TestDriveHasHistoryFirst(t *testing.T) {
 			p := test.player
 			p.answer = pager(4, test.bytes)
 			res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: 8 << 20}}
-			in := turning(t, test.sink, firstPage())
+			in := pagesInput(t, test.sink, firstPage())
 			for page := 2; page < 4; page++ {
-				turned := newStage(t, p, res).drive(in)[0]
-				require.Equal(t, page-1, turned.State.Successes)
-				require.NotNil(t, turned.Outcome)
+				fetched := newStage(t, p, res).drive(in)[0]
+				require.Equal(t, page-1, fetched.State.Successes)
+				require.NotNil(t, fetched.Outcome)
 				require.Len(t, p.written, page-1, "page %d is not written before it is in history", page)
 				require.Empty(t, p.notes)
-				in = resumed(t, in, turned)
+				in = resumed(t, in, fetched)
 			}
 
 			batch := driveInput("", test.sink, "a")
@@ -235,12 +235,12 @@ func TestDriveHasHistoryFirst(t *testing.T) {
 }
 
 // resumed is the input for the activity after the one that gave turned.
-func resumed(t *testing.T, in call.DriveInput, turned call.Driven) call.DriveInput {
+func resumed(t *testing.T, in call.DriveInput, driven call.Driven) call.DriveInput {
 	t.Helper()
 	book, step, err := in.Task.LoadStep()
 	require.NoError(t, err)
 	call := in.Task.BuildCall(book, step, in.Calls[0], func() float64 { return 0 })
-	call.Apply(turned, call.View().StartedAt)
+	call.Apply(driven, call.View().StartedAt)
 	require.True(t, call.View().FetchesPage())
 	next := in
 	next.Calls = slices.Clone(in.Calls)

@@ -163,9 +163,9 @@ func driveInput(loopWords, then string, elements ...string) call.DriveInput {
 	return in
 }
 
-// turning is an input of pages only: the call of one element whose first page
+// pagesInput is an input of pages only: the call of one element whose first page
 // is there.
-func turning(t *testing.T, then string, first any) call.DriveInput {
+func pagesInput(t *testing.T, then string, first any) call.DriveInput {
 	t.Helper()
 	in := driveInput("", then, "a")
 	in.Pages, in.Width = true, 1
@@ -297,7 +297,7 @@ func TestDriveABatch(t *testing.T) {
 	require.Equal(t, []string{`a: [1]`, `a: [2]`, `a: [3]`, `all of a: [1,2,3]`, `all of d: ["d"]`, `d: ["d"]`, `e: ["e"]`}, sorted(p.written))
 }
 
-func TestDriveKeepsToItsWidth(t *testing.T) {
+func TestDriveHonorsItsWidth(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{0, 1, 3} {
 		p := &player{answer: func(context.Context, interpreter.ToolInput) (any, error) {
@@ -368,10 +368,10 @@ func TestDriveYields(t *testing.T) {
 			require.Len(t, hosted.State.Collected.Data, test.pages)
 
 			p = &player{answer: pager(1000, test.bytes)}
-			turned := newStage(t, p, res).drive(turning(t, test.then, firstPage()))[0]
-			require.Nil(t, turned.Outcome)
-			require.Equal(t, test.pages+1, turned.State.Successes)
-			require.Len(t, turned.State.Collected.Data, test.pages, "only its own")
+			fetched := newStage(t, p, res).drive(pagesInput(t, test.then, firstPage()))[0]
+			require.Nil(t, fetched.Outcome)
+			require.Equal(t, test.pages+1, fetched.State.Successes)
+			require.Len(t, fetched.State.Collected.Data, test.pages, "only its own")
 			require.Len(t, p.asked, test.pages)
 		})
 	}
@@ -404,18 +404,18 @@ func TestDriveHandsBack(t *testing.T) {
 			t.Parallel()
 			p := &player{answer: test.answer}
 			res := activities.Resources{Payloads: attempt.Payloads{MaxBytes: test.most}}
-			turned := newStage(t, p, res).drive(turning(t, perPage, firstPage()))[0]
+			fetched := newStage(t, p, res).drive(pagesInput(t, perPage, firstPage()))[0]
 			require.Equal(t, []string{"a/2", "a/3", "a/4"}, p.asked)
-			require.Equal(t, 3, turned.State.Successes, "the pages before, not this one")
-			require.NotNil(t, turned.State.Todo[0].Attempt)
+			require.Equal(t, 3, fetched.State.Successes, "the pages before, not this one")
+			require.NotNil(t, fetched.State.Todo[0].Attempt)
 			require.Equal(t, []string{"a: [1]", "a: [2]", "a: [3]"}, p.written)
 			switch test.outcome {
 			case "":
-				require.Nil(t, turned.Outcome)
+				require.Nil(t, fetched.Outcome)
 			case "data":
-				require.NotNil(t, turned.Outcome.Data)
+				require.NotNil(t, fetched.Outcome.Data)
 			default:
-				require.Contains(t, turned.Outcome.Err.Message, test.outcome)
+				require.Contains(t, fetched.Outcome.Err.Message, test.outcome)
 			}
 		})
 	}
@@ -431,12 +431,12 @@ func TestDriveLeavesAPagesSink(t *testing.T) {
 			}
 			return nil
 		}}
-		turned := newStage(t, p, activities.Resources{}).drive(turning(t, perPage, firstPage()))[0]
-		require.True(t, turned.State.Todo[0].Sink.Page)
-		next := turned.State.Todo[0].Sink.State.Todo[0]
+		fetched := newStage(t, p, activities.Resources{}).drive(pagesInput(t, perPage, firstPage()))[0]
+		require.True(t, fetched.State.Todo[0].Sink.Page)
+		next := fetched.State.Todo[0].Sink.State.Todo[0]
 		require.Equal(t, ended, next.End != nil)
 		require.Equal(t, ended, next.Wait == nil)
-		require.Equal(t, 3, turned.State.Successes)
+		require.Equal(t, 3, fetched.State.Successes)
 		require.Equal(t, []string{"a/2", "a/3"}, p.asked)
 		require.Len(t, p.written, 3)
 	}
@@ -473,30 +473,30 @@ func TestDriveGoesOnBehindItsHeartbeats(t *testing.T) {
 	}, slices.Concat(first.written, second.written))
 }
 
-// TestDriveTurnsPagesAfterALostWorker: the same where pages are fetched apart,
+// TestDriveFetchesPagesAfterALostWorker: the same where pages are fetched apart,
 // also where the last of them had been handed back.
-func TestDriveTurnsPagesAfterALostWorker(t *testing.T) {
+func TestDriveFetchesPagesAfterALostWorker(t *testing.T) {
 	t.Parallel()
-	in := turning(t, "", firstPage())
-	turned := newStage(t, &player{answer: pager(20, 0)}, activities.Resources{}).drive(in)[0]
-	require.NotNil(t, turned.Outcome)
-	require.Equal(t, len(in.Calls[0].State.Seen), turned.SeenBefore)
-	whole := *turned.State // as heartbeats hold it
-	whole.Seen = slices.Concat(in.Calls[0].State.Seen, turned.State.Seen)
+	in := pagesInput(t, "", firstPage())
+	fetched := newStage(t, &player{answer: pager(20, 0)}, activities.Resources{}).drive(in)[0]
+	require.NotNil(t, fetched.Outcome)
+	require.Equal(t, len(in.Calls[0].State.Seen), fetched.SeenBefore)
+	whole := *fetched.State // as heartbeats hold it
+	whole.Seen = slices.Concat(in.Calls[0].State.Seen, fetched.State.Seen)
 
 	second := &player{answer: pager(20, 0)}
 	stage := newStage(t, second, activities.Resources{})
-	stage.env.SetHeartbeatDetails(call.DriveOutput{Calls: []call.Driven{{State: &whole, Outcome: turned.Outcome, Made: turned.Made}}})
+	stage.env.SetHeartbeatDetails(call.DriveOutput{Calls: []call.Driven{{State: &whole, Outcome: fetched.Outcome, Made: fetched.Made}}})
 	again := stage.drive(in)[0]
 	require.Empty(t, second.asked)
-	require.Equal(t, toJSON(t, turned), toJSON(t, again))
+	require.Equal(t, toJSON(t, fetched), toJSON(t, again))
 
 	stage = newStage(t, second, activities.Resources{})
 	stage.env.SetHeartbeatDetails(call.DriveOutput{Calls: []call.Driven{{State: &whole}}})
 	anew := stage.drive(in)[0]
 	require.True(t, anew.Made.Cover(20, 20), "%+v", anew.Made) // the last page, which they do not hold
-	anew.Made, turned.Made = nil, nil
-	require.Equal(t, toJSON(t, turned), toJSON(t, anew))
+	anew.Made, fetched.Made = nil, nil
+	require.Equal(t, toJSON(t, fetched), toJSON(t, anew))
 	require.Equal(t, []string{"a/20"}, second.asked)
 }
 
@@ -613,7 +613,7 @@ func TestDriveKeys(t *testing.T) {
 	newStage(t, p, activities.Resources{}).drive(in)
 	batch := maps.Clone(keys)
 	clear(keys)
-	newStage(t, p, activities.Resources{}).drive(turning(t, "", firstPage()))
+	newStage(t, p, activities.Resources{}).drive(pagesInput(t, "", firstPage()))
 	require.Len(t, batch, 6)
 	require.Equal(t, map[string]string{"0/2": batch["0/2"], "0/3": batch["0/3"]}, keys)
 	require.NotEqual(t, batch["0/2"], batch["1/2"])

@@ -51,10 +51,10 @@ func (s *stateTool) MoveState(_ context.Context, _ interpreter.ToolInput, write 
 }
 
 // runState makes the activity for states with a tool.
-func runState(t *testing.T, keeps *stateTool, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
+func runState(t *testing.T, store *stateTool, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	t.Helper()
 	catalogue := activities.NewCatalogue(activities.Resources{})
-	require.NoError(t, catalogue.RegisterTool(keeps))
+	require.NoError(t, catalogue.RegisterTool(store))
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.RegisterActivityWithOptions(func(ctx context.Context, in interpreter.StateInput) (interpreter.StateOutput, error) {
 		return catalogue.States.ApplyAfter(ctx, waited, in)
@@ -71,20 +71,20 @@ func runState(t *testing.T, keeps *stateTool, waited time.Duration, in interpret
 // attempt wait.
 func TestStateOfAPlace(t *testing.T) {
 	t.Parallel()
-	keeps := &stateTool{fail: func(*incremental.StateWrite) error { return nil }}
+	store := &stateTool{fail: func(*incremental.StateWrite) error { return nil }}
 	place := &interpreter.ToolInput{
 		Tool: "keeps", Step: "orders", Fields: map[string]expression.Value{"table": expression.Of("orders")}, ControlID: "run",
 	}
-	out, err := runState(t, keeps, 0, interpreter.StateInput{Place: place, Claim: &incremental.Claim{Name: "s", Holder: "a"}})
+	out, err := runState(t, store, 0, interpreter.StateInput{Place: place, Claim: &incremental.Claim{Name: "s", Holder: "a"}})
 	require.NoError(t, err)
 	require.Equal(t, "s", out.Claimed.Refused.Message)
-	require.Equal(t, "orders", keeps.inputs[0].Fields["table"].Data)
-	require.Empty(t, keeps.inputs[0].ControlID)
-	_, err = runState(t, keeps, 0, interpreter.StateInput{Place: place, Moves: []incremental.Moves{{Writes: []incremental.StateWrite{{Name: "s", Number: 1}, {Name: "t", Number: 2}}}}})
+	require.Equal(t, "orders", store.inputs[0].Fields["table"].Data)
+	require.Empty(t, store.inputs[0].ControlID)
+	_, err = runState(t, store, 0, interpreter.StateInput{Place: place, Moves: []incremental.Moves{{Writes: []incremental.StateWrite{{Name: "s", Number: 1}, {Name: "t", Number: 2}}}}})
 	require.NoError(t, err)
-	require.Equal(t, []string{"s", "t"}, []string{keeps.moves[0].Name, keeps.moves[1].Name})
+	require.Equal(t, []string{"s", "t"}, []string{store.moves[0].Name, store.moves[1].Name})
 	place.Tool = "http"
-	_, err = runState(t, keeps, 0, interpreter.StateInput{Place: place, Claim: &incremental.Claim{Name: "s", Holder: "a"}})
+	_, err = runState(t, store, 0, interpreter.StateInput{Place: place, Claim: &incremental.Claim{Name: "s", Holder: "a"}})
 	require.ErrorContains(t, err, `no tool "http" that keeps the state of a step`)
 }
 
@@ -93,13 +93,13 @@ func TestStateOfAPlace(t *testing.T) {
 func TestDeliveriesOfAnHour(t *testing.T) {
 	t.Parallel()
 	place := &interpreter.ToolInput{Tool: "keeps"}
-	keeps := &stateTool{fail: func(*incremental.StateWrite) error {
+	store := &stateTool{fail: func(*incremental.StateWrite) error {
 		return &tool.Error{Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Message: "it is away"}
 	}}
 	moves := []incremental.Moves{{Writes: []incremental.StateWrite{{Name: "s", Number: 1}}}}
 	deliveries := 0
 	for away := time.Duration(0); away < time.Hour-time.Minute; deliveries++ {
-		_, err := runState(t, keeps, away, interpreter.StateInput{Place: place, Moves: moves})
+		_, err := runState(t, store, away, interpreter.StateInput{Place: place, Moves: moves})
 		var failure *temporal.ApplicationError
 		require.ErrorAs(t, err, &failure)
 		require.False(t, failure.NonRetryable(), "after %s", away)
@@ -135,15 +135,15 @@ func TestStateErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keeps := &stateTool{fail: func(write *incremental.StateWrite) error {
+			store := &stateTool{fail: func(write *incremental.StateWrite) error {
 				if write.Name == "s" {
 					return row.err
 				}
 				return nil
 			}}
-			_, err := runState(t, keeps, row.waited, interpreter.StateInput{Place: &interpreter.ToolInput{Tool: "keeps"}, Moves: two})
+			_, err := runState(t, store, row.waited, interpreter.StateInput{Place: &interpreter.ToolInput{Tool: "keeps"}, Moves: two})
 			require.ErrorContains(t, err, row.message)
-			require.Len(t, keeps.moves, row.moves)
+			require.Len(t, store.moves, row.moves)
 			var failure *temporal.ApplicationError
 			require.ErrorAs(t, err, &failure)
 			require.Equal(t, row.again, !failure.NonRetryable())

@@ -68,15 +68,15 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 		name: name, raw: raw, base: parsed.Host, header: nameValueMap(parsed.Headers), query: nameValueMap(parsed.Query),
 		secrets: t.res.Secrets, sends: t.res.Secrets.AddConnection(raw),
 	}
-	kept := t.kept.connectionOf(name, raw, parsed, t.transport)
-	login.jar = kept.jar
-	if kept.transport != nil {
-		login.transport = kept.transport
-	} else if granted := t.kept.transportOf(parsed, t.transport); granted != nil {
+	cached := t.connections.connectionOf(name, raw, parsed, t.transport)
+	login.jar = cached.jar
+	if cached.transport != nil {
+		login.transport = cached.transport
+	} else if granted := t.connections.transportOf(parsed, t.transport); granted != nil {
 		login.transport = granted
 	}
 	if parsed.AWS != nil {
-		login.aws = &awsKeys{parsed.AWS, &kept.clock}
+		login.aws = &awsKeys{parsed.AWS, &cached.clock}
 	}
 	if login.tokens = t.tokens.sourceOf(name, raw, parsed, login.transport, login.jar); login.tokens == nil {
 		return login, nil
@@ -126,21 +126,21 @@ func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Lo
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kept := k.byName[name]
-	if kept == nil || kept.raw != raw {
-		if kept != nil && kept.transport != nil {
-			kept.transport.CloseIdleConnections()
+	cached := k.byName[name]
+	if cached == nil || cached.raw != raw {
+		if cached != nil && cached.transport != nil {
+			cached.transport.CloseIdleConnections()
 		}
-		kept = &cachedConnection{raw: raw}
+		cached = &cachedConnection{raw: raw}
 		if own, ok := usual.(*guardedTransport); ok && parsed.TLS != nil {
-			kept.transport = newGuardedTransport(own.rules, hostMatcher(parsed.Hosts()), parsed.TLS)
+			cached.transport = newGuardedTransport(own.rules, hostMatcher(parsed.Hosts()), parsed.TLS)
 		}
 		if parsed.KeepCookies {
-			kept.jar, _ = cookiejar.New(nil) // its error is always nil
+			cached.jar, _ = cookiejar.New(nil) // its error is always nil
 		}
-		k.byName[name] = kept
+		k.byName[name] = cached
 	}
-	return kept
+	return cached
 }
 
 // transportOf gives the transport of a connection without certificates: one that may reach the hosts that the connection names. nil
@@ -172,9 +172,9 @@ func (k *cachedConnections) closeIdle() {
 	for _, transport := range k.byHosts {
 		transport.CloseIdleConnections()
 	}
-	for _, kept := range k.byName {
-		if kept.transport != nil {
-			kept.transport.CloseIdleConnections()
+	for _, cached := range k.byName {
+		if cached.transport != nil {
+			cached.transport.CloseIdleConnections()
 		}
 	}
 }

@@ -195,9 +195,9 @@ func (j hostJar) Cookies(u *url.URL) []*http.Cookie {
 	if j.out.left || !tool.SameHost(j.out.request.URL, u) {
 		return nil
 	}
-	kept := j.CookieJar.Cookies(u)
-	for _, cookie := range kept {
+	cookies := j.CookieJar.Cookies(u)
+	for _, cookie := range cookies {
 		tool.SecretsOf(j.out.request.Context()).AddSent(j.out.login.secrets.AddToken(cookie.Value))
 	}
-	return kept
+	return cookies
 }

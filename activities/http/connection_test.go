@@ -106,7 +106,7 @@ func TestAConnectionHasCertificates(t *testing.T) {
 	require.Equal(t, "tls", tooltest.ErrorObject(t, err).Type, "nobody here knows the authority")
 }
 
-func TestAConnectionKeepsCookies(t *testing.T) {
+func TestAConnectionStoresCookies(t *testing.T) {
 	t.Parallel()
 
 	other := tooltest.NewRecordingServer(t, "127.0.0.2", nil)
@@ -120,8 +120,8 @@ func TestAConnectionKeepsCookies(t *testing.T) {
 			http.Redirect(w, r, other.URL, http.StatusFound)
 		}
 	})
-	kept := fmt.Sprintf(`{"bearer": "tok", "host": %q, "cookies": "keep"}`, api.URL)
-	c, forgets := withTokens(t, kept), withTokens(t, fmt.Sprintf(`{"bearer": "tok", "host": %q}`, api.URL))
+	storing := fmt.Sprintf(`{"bearer": "tok", "host": %q, "cookies": "keep"}`, api.URL)
+	c, forgets := withTokens(t, storing), withTokens(t, fmt.Sprintf(`{"bearer": "tok", "host": %q}`, api.URL))
 
 	result, err := tooltest.CallHTTP(t, c, queryInput(t, map[string]any{"url": "/away"}))
 	require.NoError(t, err)

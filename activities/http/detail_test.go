@@ -233,8 +233,8 @@ func TestHTTPMeta(t *testing.T) {
 	require.Equal(t, "/v1/new?page=2", result.Meta.Headers["location"])
 }
 
-// TestHTTPStopsRedirectsThatTurnInCircles passes maxRedirects.
-func TestHTTPStopsRedirectsThatTurnInCircles(t *testing.T) {
+// TestHTTPStopsCircularRedirects passes maxRedirects.
+func TestHTTPStopsCircularRedirects(t *testing.T) {
 	t.Parallel()
 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -24,11 +24,11 @@ import (
 // Tool sends requests. One transport, and so one pool of connections,
 // serves all runs of a worker.
 type Tool struct {
-	res       tool.Resources
-	transport http.RoundTripper
-	observe   func(http.RoundTripper) http.RoundTripper // nil for nobody; see ObserveRequests
-	tokens    *tokenCache
-	kept      *cachedConnections
+	res         tool.Resources
+	transport   http.RoundTripper
+	observe     func(http.RoundTripper) http.RoundTripper // nil for nobody; see ObserveRequests
+	tokens      *tokenCache
+	connections *cachedConnections
 }
 
 var (
@@ -41,8 +41,8 @@ func New(res tool.Resources, transport http.RoundTripper) *Tool {
 	if transport == nil {
 		transport = newGuardedTransport(res.Egress, egress.NoConnection, nil)
 	}
-	kept := &cachedConnections{byName: map[string]*cachedConnection{}, byHosts: map[string]*guardedTransport{}}
-	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), kept: kept}
+	connections := &cachedConnections{byName: map[string]*cachedConnection{}, byHosts: map[string]*guardedTransport{}}
+	return &Tool{res: res, transport: transport, tokens: newTokenCache(transport, res.Secrets, res.Logins), connections: connections}
 }
 
 // ObserveRequests wraps the transport of all requests of attempts, redirects included, but not of requests for
@@ -176,7 +176,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 // Close ends the sessions of connections and drops idle connections.
 func (t *Tool) Close() error {
 	t.tokens.endSessions(t.res.Logger)
-	t.kept.closeIdle()
+	t.connections.closeIdle()
 	if idle, ok := t.transport.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
@@ -244,7 +244,7 @@ func (t *Tool) sendRequest(ctx context.Context, out *outgoing, stop context.Canc
 		return nil, err
 	}
 	response, err := client.Do(request)
-	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errTurnedAway) {
+	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errNotProcessed) {
 		return nil, requestError(request.Context(), out.request, err)
 	}
 	if err != nil {

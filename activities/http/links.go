@@ -39,7 +39,7 @@ const typeLink = "link"
 // of a relation wins; invalid links are ignored, as the RFC asks, and so are those over the
 // bounds.
 func parseLinks(values []string, base *url.URL) (map[string]string, error) {
-	kept := &keptLinks{base: base, found: map[string]string{}}
+	links := &boundedLinks{base: base, found: map[string]string{}}
 	for _, value := range values {
 		for value != "" {
 			var target, parameters string
@@ -47,26 +47,26 @@ func parseLinks(values []string, base *url.URL) (map[string]string, error) {
 			if target == "" {
 				continue
 			}
-			if err := kept.addLink(target, parameters); err != nil {
+			if err := links.addLink(target, parameters); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if len(kept.found) == 0 {
+	if len(links.found) == 0 {
 		return nil, nil
 	}
-	return kept.found, nil
+	return links.found, nil
 }
 
-// keptLinks are the links of an answer that are within the bounds.
-type keptLinks struct {
+// boundedLinks are the links of an answer that are within the bounds.
+type boundedLinks struct {
 	base  *url.URL
 	found map[string]string
 	bytes int
 }
 
 // addLink records a link for each of its relations that has none yet.
-func (k *keptLinks) addLink(target, parameters string) error {
+func (k *boundedLinks) addLink(target, parameters string) error {
 	address := "" // not read yet
 	for relation := range strings.FieldsSeq(relationOf(parameters)) {
 		if len(relation) > maxRelation {
@@ -97,11 +97,13 @@ func (k *keptLinks) addLink(target, parameters string) error {
 	return nil
 }
 
-func (k *keptLinks) isFull() bool { return len(k.found) >= maxRelations || k.bytes >= maxRelationBytes }
+func (k *boundedLinks) isFull() bool {
+	return len(k.found) >= maxRelations || k.bytes >= maxRelationBytes
+}
 
 // absoluteAddress resolves a target to an absolute URL without a password. A target that is too
 // long is returned unchanged, since it is not kept.
-func (k *keptLinks) absoluteAddress(target string) (address string, readable bool) {
+func (k *boundedLinks) absoluteAddress(target string) (address string, readable bool) {
 	if len(target) > maxLink {
 		return target, true
 	}

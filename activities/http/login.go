@@ -24,8 +24,8 @@ import (
 // that made the first is lost.
 const loginPatience = 2 * time.Minute
 
-// keptLogin gives tokens of a login that all workers share.
-type keptLogin struct {
+// sharedLogin gives tokens of a login that all workers share.
+type sharedLogin struct {
 	name   string
 	of     *connection.OAuth2
 	logins tool.LoginTokens
@@ -33,7 +33,7 @@ type keptLogin struct {
 }
 
 // issueToken requests a token that is newer than the last one.
-func (l *keptLogin) issueToken(ctx context.Context) (accessToken, error) {
+func (l *sharedLogin) issueToken(ctx context.Context) (accessToken, error) {
 	if l.logins == nil {
 		return accessToken{}, tool.ConfigErrorf("connection %q is a login whose tokens a workflow keeps; only a worker can use it", l.name)
 	}
@@ -46,7 +46,7 @@ func (l *keptLogin) issueToken(ctx context.Context) (accessToken, error) {
 }
 
 // issueError converts an error of issueToken to the error of an attempt.
-func (l *keptLogin) issueError(name string, err error) error {
+func (l *sharedLogin) issueError(name string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &tool.Error{
 			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: "timeout",
@@ -75,7 +75,7 @@ func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, er
 	if err != nil {
 		return nil, err
 	}
-	kept, isLogin := credentials.tokenIssuer().(*keptLogin)
+	shared, isLogin := credentials.tokenIssuer().(*sharedLogin)
 	if !isLogin {
 		return nil, tool.ConfigErrorf("connection %q has no login: that needs oauth2 with grant: authorization_code, or refresh_token", name)
 	}
@@ -83,7 +83,7 @@ func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, er
 	if credentials.transport != nil {
 		client.Transport = credentials.transport
 	}
-	return &loginExchange{name: name, of: kept.of, http: &client}, nil
+	return &loginExchange{name: name, of: shared.of, http: &client}, nil
 }
 
 // tokenIssuer fetches the tokens of the connection, nil if it needs none.

@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// errTurnedAway is the failure of a request that an HTTP/2 server has not
+// errNotProcessed is the failure of a request that an HTTP/2 server has not
 // taken: it reset the stream, or let the connection go.
-var errTurnedAway = errors.New("the server refused the request")
+var errNotProcessed = errors.New("the server refused the request")
 
 // onceTransport sends each request of one attempt once. net/http repeats requests that fail on
 // kept-alive connections; here policies decide about that. Only requests that certainly have
@@ -98,7 +98,7 @@ func (s *sending) maySent() bool {
 func (s *sending) wantConn(string) {
 	if s.maySent() {
 		s.refused = true
-		s.stop(errTurnedAway)
+		s.stop(errNotProcessed)
 	}
 }
 
@@ -126,7 +126,7 @@ func (s *sending) gotConn(info httptrace.GotConnInfo) {
 // brokeError returns the error of a request that was not sent again.
 func (s *sending) brokeError() error {
 	if s.h2 {
-		return errTurnedAway
+		return errNotProcessed
 	}
 	cause := io.ErrUnexpectedEOF
 	if s.wire != nil {

@@ -191,7 +191,7 @@ func TestHTTPOneRequestPerRedirect(t *testing.T) {
 	require.EqualValues(t, 1, server.requests.Load())
 }
 
-func TestHTTPKeepsConnectionsAlive(t *testing.T) {
+func TestHTTPReusesConnections(t *testing.T) {
 	t.Parallel()
 
 	server, c := newBreakingServer(t, false), ownHTTP(t)

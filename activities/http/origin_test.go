@@ -240,7 +240,7 @@ func TestHTTPRedirectsThatComeBackCarryNothing(t *testing.T) {
 }
 
 // On the way to the same host everything stays.
-func TestHTTPRedirectsWithinAHostKeepTheRequest(t *testing.T) {
+func TestHTTPRedirectsWithinAHostRepeatTheRequest(t *testing.T) {
 	t.Parallel()
 
 	server := tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
@@ -258,8 +258,8 @@ func TestHTTPRedirectsWithinAHostKeepTheRequest(t *testing.T) {
 	require.NoError(t, err)
 
 	moved := server.ReceivedRequests()[1]
-	for _, kept := range []string{"POST /moved", "X-Api-Key: " + canary, "X-Author: mine", "Idempotency-Key: op-1", canaryBody} {
-		require.Contains(t, moved, kept)
+	for _, repeated := range []string{"POST /moved", "X-Api-Key: " + canary, "X-Author: mine", "Idempotency-Key: op-1", canaryBody} {
+		require.Contains(t, moved, repeated)
 	}
 }
 

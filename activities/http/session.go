@@ -25,8 +25,8 @@ import (
 const (
 	// typeLogin is the type of errors of a login that was answered.
 	typeLogin = "login"
-	// refusalKept is how long a login that was refused is not sent again: servers lock accounts after a few wrong passwords.
-	refusalKept = 5 * time.Minute
+	// refusalPause is how long a login that was refused is not sent again: servers lock accounts after a few wrong passwords.
+	refusalPause = 5 * time.Minute
 	// logoutTimeout is how long all logouts of a worker may take together.
 	logoutTimeout = 5 * time.Second
 	// maxLoginAnswer bounds the body of a login's answer, and maxRefusal that of one that refused_when reads, in bytes.
@@ -57,13 +57,13 @@ type loginAnswer struct {
 
 // issueToken logs in. A login that was refused is not sent again for a while.
 func (l *sessionLogin) issueToken(ctx context.Context) (accessToken, error) {
-	if l.refusal != nil && time.Since(l.refusedAt) < refusalKept {
+	if l.refusal != nil && time.Since(l.refusedAt) < refusalPause {
 		return accessToken{}, l.refusal
 	}
 	l.refusal = nil
 	token, err := l.logIn(ctx)
 	if refusal, ok := errors.AsType[*tool.Error](err); ok && refusal.Class == interpreter.ClassFinal {
-		refusal.Message += fmt.Sprintf("; the same login is not sent again for %s", refusalKept)
+		refusal.Message += fmt.Sprintf("; the same login is not sent again for %s", refusalPause)
 		l.refusal, l.refusedAt = refusal, time.Now()
 	}
 	return token, err

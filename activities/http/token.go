@@ -102,7 +102,7 @@ func (c *tokenCache) sourceOf(name, raw string, of *connection.Login, transport 
 		own := *c.http
 		own.Transport = cmp.Or(transport, own.Transport)
 		c.sources[key] = &tokenSource{issuer: c.issuerOf(name, of, &own, jar), patience: tokenTimeout}
-		if _, kept := c.sources[key].issuer.(*keptLogin); kept {
+		if _, shared := c.sources[key].issuer.(*sharedLogin); shared {
 			c.sources[key].patience = loginPatience
 		}
 	}
@@ -117,7 +117,7 @@ func (c *tokenCache) issuerOf(name string, of *connection.Login, own *http.Clien
 	case of.JWT != nil:
 		return &serviceAccount{of: of.JWT, http: own, secrets: c.secrets}
 	case of.OAuth2.HasLogin():
-		return &keptLogin{name: name, of: of.OAuth2, logins: c.logins}
+		return &sharedLogin{name: name, of: of.OAuth2, logins: c.logins}
 	}
 	return &oauth2Client{endpoint: of.OAuth2.TokenURL, config: configOf(of.OAuth2), http: own}
 }
@@ -178,12 +178,12 @@ type tokenSource struct {
 
 // getToken returns a token other than the one that a server has refused, or none if no other can be fetched.
 func (s *tokenSource) getToken(ctx context.Context, refused string) (accessToken, error) {
-	if kept, final := s.keptToken(refused); final {
-		return kept, nil
+	if cached, final := s.cachedToken(refused); final {
+		return cached, nil
 	}
 	fetched := s.flight.DoChan("", func() (any, error) {
-		if kept, final := s.keptToken(refused); final {
-			return kept, nil
+		if cached, final := s.cachedToken(refused); final {
+			return cached, nil
 		}
 		return s.fetchToken(ctx)
 	})
@@ -196,8 +196,8 @@ func (s *tokenSource) getToken(ctx context.Context, refused string) (accessToken
 	}
 }
 
-// keptToken returns the cached token if it is still valid; final says that none may be fetched.
-func (s *tokenSource) keptToken(refused string) (token accessToken, final bool) {
+// cachedToken returns the cached token if it is still valid; final says that none may be fetched.
+func (s *tokenSource) cachedToken(refused string) (token accessToken, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

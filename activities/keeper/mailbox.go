@@ -37,19 +37,19 @@ type deliverer struct{ slots *slots.ByKey }
 
 // deliverAnswer delivers a stored answer to the workflow that accepts it. After an error it is
 // unknown whether the workflow has it.
-func (d deliverer) deliverAnswer(ctx context.Context, kept interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
+func (d deliverer) deliverAnswer(ctx context.Context, stored interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
-	done, err := d.slots.Enter(limited, kept.Workflow)
+	done, err := d.slots.Enter(limited, stored.Workflow)
 	if err != nil {
 		return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}
 	defer done()
-	_, _, err = answers.SendAnswer(limited, activity.GetClient(ctx), kept.Workflow, kept.Answer, mailPatience)
+	_, _, err = answers.SendAnswer(limited, activity.GetClient(ctx), stored.Workflow, stored.Answer, mailPatience)
 	var refused *interpreter.AnswerError
 	if errors.As(err, &refused) && !errors.Is(err, answers.ErrClosed) {
-		activity.GetLogger(ctx).Warn("a kept answer was refused", "workflow_id", kept.Workflow, "step", kept.Answer.Step,
-			"verb", kept.Answer.Verb, "error", refused.Message)
+		activity.GetLogger(ctx).Warn("a kept answer was refused", "workflow_id", stored.Workflow, "step", stored.Answer.Step,
+			"verb", stored.Answer.Verb, "error", refused.Message)
 	}
 	switch {
 	case err == nil:

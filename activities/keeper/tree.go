@@ -27,8 +27,8 @@ const (
 	// eleventh it drops the workflow task that was to answer them, and all ten are sent
 	// again: where many workers request as fast as they can, none is answered.
 	admissionsOfOne = 2
-	// closedKept is how many cancelled runs a worker remembers.
-	closedKept = 100
+	// rememberedClosed is how many cancelled runs a worker remembers.
+	rememberedClosed = 100
 )
 
 // TreeActivities returns the activities of runs that start others, by name. hold returns what holds an attempt to
@@ -104,7 +104,7 @@ func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = append(t.closed, closedRun{tree.WorkflowID(), run})
-	t.closed = t.closed[max(0, len(t.closed)-closedKept):]
+	t.closed = t.closed[max(0, len(t.closed)-rememberedClosed):]
 	return nil
 }
 

@@ -395,6 +395,6 @@ func recallError(ctx context.Context, err error) error {
 
 // sweepLedger deletes notes that are too old to be needed.
 func sweepLedger(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", tool.NotesKept.Seconds())
+	_, err := conn.Exec(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < now() - $1::float8 * interval '1 second'", tool.NoteRetention.Seconds())
 	return err
 }

@@ -164,8 +164,8 @@ func TestPythonNumbersStayExact(t *testing.T) {
 	require.Contains(t, string(encoded), "1000000000000000000000000000000")
 }
 
-// TestPythonNumbersKeepTheirDigits: what the code only passes on is as it was; what it computes with is a float, or a Decimal.
-func TestPythonNumbersKeepTheirDigits(t *testing.T) {
+// TestPythonNumbersPreserveTheirDigits: what the code only passes on is as it was; what it computes with is a float, or a Decimal.
+func TestPythonNumbersPreserveTheirDigits(t *testing.T) {
 	t.Parallel()
 
 	long, zeros := json.Number("123456789012345678.5"), json.Number("19.90")

@@ -103,12 +103,12 @@ func belowCondition(w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition st
 	}
 	condition, args = "("+storedValues(w, rows.By)+") IN (SELECT "+listedValues(rows.By)+" FROM json_each($1))", []any{given}
 	if len(rows.Kept) > 0 {
-		kept, err := listOfValues(w, rows.Key, rows.Kept)
+		listed, err := listOfValues(w, rows.Key, rows.Kept)
 		if err != nil {
 			return "", nil, err
 		}
 		condition += " AND (" + storedValues(w, rows.Key) + ") NOT IN (SELECT " + listedValues(rows.Key) + " FROM json_each($2))"
-		args = append(args, kept)
+		args = append(args, listed)
 	}
 	return condition, args, nil
 }

@@ -119,11 +119,11 @@ func (f *database) closeFile() error {
 type openFile struct {
 	db   *sql.DB
 	path string // without symbolic links; "" of a database in memory
-	// keeper is a connection that stays open: SQLite removes the log with the
+	// held is a connection that stays open: SQLite removes the log with the
 	// last one.
-	keeper *sql.Conn
-	names  []string      // of the database, its log and the log's index
-	files  []os.FileInfo // under these names, nil for what is not there
+	held  *sql.Conn
+	names []string      // of the database, its log and the log's index
+	files []os.FileInfo // under these names, nil for what is not there
 	// columns are the columns of its tables that are known.
 	columns knownColumns
 
@@ -242,15 +242,15 @@ func (o *openFile) checkFile(ctx context.Context, conn *sql.Conn) error {
 func (o *openFile) noteFiles(ctx context.Context, path string) error {
 	before, _ := os.Stat(path) // nil where SQLite is about to make it
 	var err error
-	if o.keeper, err = o.db.Conn(ctx); err != nil {
+	if o.held, err = o.db.Conn(ctx); err != nil {
 		return err
 	}
-	if err := o.checkFile(ctx, o.keeper); err != nil {
+	if err := o.checkFile(ctx, o.held); err != nil {
 		return err
 	}
 	// The first reading opens the log.
 	var tables int
-	if err := o.keeper.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+	if err := o.held.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
 		return err
 	}
 	// The log is named after the file, not after a symbolic link to it.
@@ -293,7 +293,7 @@ func (o *openFile) hasFile(i int) bool {
 func (o *openFile) closeFile() error {
 	moved := o.hasMoved()
 	if moved {
-		_, _ = o.keeper.ExecContext(context.Background(), "PRAGMA wal_checkpoint")
+		_, _ = o.held.ExecContext(context.Background(), "PRAGMA wal_checkpoint")
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -302,8 +302,8 @@ func (o *openFile) closeFile() error {
 	}
 	o.idle, o.closed = nil, true
 	err := o.db.Close()
-	if o.keeper != nil {
-		_ = o.keeper.Close()
+	if o.held != nil {
+		_ = o.held.Close()
 	}
 	for i := 1; moved && i < len(o.files); i++ {
 		if o.files[i] != nil && o.hasFile(i) {

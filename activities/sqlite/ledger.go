@@ -99,7 +99,7 @@ func (l *ledger) insertNote(ctx context.Context, note *interpreter.LedgerEntry) 
 func (f *database) sweepNotes(ctx context.Context) error {
 	return f.useConnection(ctx, true, func(conn *guardedConn) error {
 		_, err := conn.execStatement(ctx, "DELETE FROM "+sqltool.NotesTable+" WHERE noted_at < datetime('now', ?)",
-			fmt.Sprintf("-%d seconds", int(tool.NotesKept.Seconds())))
+			fmt.Sprintf("-%d seconds", int(tool.NoteRetention.Seconds())))
 		return err
 	})
 }

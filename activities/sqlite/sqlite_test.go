@@ -169,7 +169,7 @@ func TestSQLiteReadsParametersAsLiterals(t *testing.T) {
 	}
 }
 
-func TestSQLiteKeepsNastyTexts(t *testing.T) {
+func TestSQLiteStoresNastyTexts(t *testing.T) {
 	t.Parallel()
 
 	lite, _ := liteTool(t)
@@ -224,7 +224,7 @@ func TestSQLiteUpsert(t *testing.T) {
 	}, lite.RunStatement(t, `SELECT * FROM "Odd table" ORDER BY id`, nil))
 }
 
-// TestSQLiteWritersTakeTurns has two workers write to one file at once.
+// TestSQLiteWritersWaitForEachOther has two workers write to one file at once.
 // TestSinksOfNothingWriteNothing: a page that gives nil, such as {"rows": null},
 // adds no row, for tables as for files.
 func TestSinksOfNothingWriteNothing(t *testing.T) {
@@ -243,7 +243,7 @@ func TestSinksOfNothingWriteNothing(t *testing.T) {
 		"there is nothing to write", "a step that names no rows has been forgotten")
 }
 
-func TestSQLiteWritersTakeTurns(t *testing.T) {
+func TestSQLiteWritersWaitForEachOther(t *testing.T) {
 	t.Parallel()
 
 	lite, directory := liteTool(t)

@@ -193,7 +193,7 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 		}
 	}
 	if counts := w.AddedCounts(); len(counts) > 0 {
-		if err := l.readKnown(ctx, map[string]bool{}, keepRows, hexList(counts)); err != nil {
+		if err := l.readKnown(ctx, map[string]bool{}, insertKnown, hexList(counts)); err != nil {
 			return nil, err
 		}
 	}
@@ -204,24 +204,24 @@ func (l *ledger) newRows(ctx context.Context, w *sqltool.TableWrite) (*sqltool.T
 	return rest, rest.RecountRows(ctx, stateTx{l.conn}, len(rest.Rows))
 }
 
-// keepRows records rows as known, and returns those that were new.
-const keepRows = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
+// insertKnown records rows as known, and returns those that were new.
+const insertKnown = "INSERT INTO " + sqltool.SeenTable + " SELECT unhex(n.value) FROM json_each($1) AS n WHERE true " +
 	"ON CONFLICT DO NOTHING RETURNING known"
 
 // lookUpSeen records rows that may be read again, and looks the others up. Rows are sent as a list in
 // hexadecimal.
 func (l *ledger) lookUpSeen(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) error {
 	const lookUp = "SELECT known FROM json_each($1) AS n CROSS JOIN " + sqltool.SeenTable + " WHERE known = unhex(n.value)"
-	kept, err := l.lookUpBlocks(ctx, seen, known)
+	single, err := l.lookUpBlocks(ctx, seen, known)
 	if err != nil {
 		return err
 	}
-	if len(kept) > 0 {
-		added := make(map[string]bool, len(kept))
-		if err := l.readKnown(ctx, added, keepRows, hexList(kept)); err != nil {
+	if len(single) > 0 {
+		added := make(map[string]bool, len(single))
+		if err := l.readKnown(ctx, added, insertKnown, hexList(single)); err != nil {
 			return err
 		}
-		for _, row := range kept {
+		for _, row := range single {
 			if !added[string(row)] {
 				known[string(row)] = true
 			}
@@ -243,9 +243,9 @@ func (l *ledger) lookUpSeen(ctx context.Context, seen *sqltool.RowLookup, known 
 	return nil
 }
 
-// lookUpBlocks adds the block of a chunk, or finds its rows in existing blocks. kept are the rows that are recorded
+// lookUpBlocks adds the block of a chunk, or finds its rows in existing blocks. single are the rows that are recorded
 // individually.
-func (l *ledger) lookUpBlocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (kept [][]byte, err error) {
+func (l *ledger) lookUpBlocks(ctx context.Context, seen *sqltool.RowLookup, known map[string]bool) (single [][]byte, err error) {
 	tx := stateTx{l.conn}
 	if seen.Block != nil {
 		statement, args := seen.AddBlock(dialect)

@@ -14,20 +14,20 @@ const mostCached = 64 << 10
 // again, when tables have changed. A statement that is running is not in the cache, so that it can run twice at a
 // time.
 type statements struct {
-	kept map[string]*sql.Stmt
-	size int // of their texts
+	cached map[string]*sql.Stmt
+	size   int // of their texts
 }
 
 func (s *statements) removeStatement(text string) *sql.Stmt {
-	statement := s.kept[text]
+	statement := s.cached[text]
 	if statement != nil {
-		delete(s.kept, text)
+		delete(s.cached, text)
 		s.size -= len(text)
 	}
 	return statement
 }
 
-func (s *statements) keepStatement(text string, statement *sql.Stmt) {
+func (s *statements) cacheStatement(text string, statement *sql.Stmt) {
 	if same := s.removeStatement(text); same != nil {
 		_ = same.Close()
 	}
@@ -38,16 +38,16 @@ func (s *statements) keepStatement(text string, statement *sql.Stmt) {
 	if s.size+len(text) > mostCached {
 		s.closeAll()
 	}
-	if s.kept == nil {
-		s.kept = map[string]*sql.Stmt{}
+	if s.cached == nil {
+		s.cached = map[string]*sql.Stmt{}
 	}
-	s.kept[text] = statement
+	s.cached[text] = statement
 	s.size += len(text)
 }
 
 // closeAll closes all statements.
 func (s *statements) closeAll() {
-	for _, statement := range s.kept {
+	for _, statement := range s.cached {
 		_ = statement.Close()
 	}
 	*s = statements{}
@@ -64,13 +64,13 @@ func (c *guardedConn) preparedStatement(ctx context.Context, text string) (*sql.
 	return c.PrepareContext(ctx, numberParams(text))
 }
 
-// keepStatement keeps a statement that has run, unless it failed.
-func (c *guardedConn) keepStatement(text string, statement *sql.Stmt, err error) {
+// cacheStatement caches a statement that has run, unless it failed.
+func (c *guardedConn) cacheStatement(text string, statement *sql.Stmt, err error) {
 	if err != nil || c.statement {
 		_ = statement.Close()
 		return
 	}
-	c.statements.keepStatement(text, statement)
+	c.statements.cacheStatement(text, statement)
 }
 
 // withoutCancel returns the context for a statement that is short and never blocks: watching it for cancellation would
@@ -88,7 +88,7 @@ func (c *guardedConn) execStatement(ctx context.Context, text string, args ...an
 
 func (c *guardedConn) execPrepared(ctx context.Context, text string, statement *sql.Stmt, args []any) (affected int64, err error) {
 	result, err := statement.ExecContext(ctx, args...)
-	c.keepStatement(text, statement, err)
+	c.cacheStatement(text, statement, err)
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +102,7 @@ func (c *guardedConn) queryRows(ctx context.Context, text string, args []any, re
 		return err
 	}
 	err = readRows(ctx, statement, args, read)
-	c.keepStatement(text, statement, err)
+	c.cacheStatement(text, statement, err)
 	return err
 }
 

@@ -59,30 +59,30 @@ func refusal(t *testing.T, err error) int {
 
 const insertT = "INSERT INTO t (id) VALUES ($1)"
 
-// TestStatementsOfThisBuildAreKept: the next use of a file runs what the one before has compiled, where it went well.
-func TestStatementsOfThisBuildAreKept(t *testing.T) {
+// TestStatementsOfThisBuildAreCached: the next use of a file runs what the one before has compiled, where it went well.
+func TestStatementsOfThisBuildAreCached(t *testing.T) {
 	t.Parallel()
 	f, _ := newFile(t)
 	var first *sql.Stmt
 	f.with(t, func(conn *guardedConn) {
 		_, err := conn.execStatement(t.Context(), insertT, 1)
 		require.NoError(t, err)
-		first = conn.statements.kept[insertT]
+		first = conn.statements.cached[insertT]
 		require.NotNil(t, first)
 	})
 	f.with(t, func(conn *guardedConn) {
 		_, err := conn.execStatement(t.Context(), insertT, 2)
 		require.NoError(t, err)
-		require.Same(t, first, conn.statements.kept[insertT])
+		require.Same(t, first, conn.statements.cached[insertT])
 		_, err = conn.execStatement(t.Context(), insertT, 2)
 		require.Equal(t, codes.SQLITE_CONSTRAINT, refusal(t, err))
-		require.Nil(t, conn.statements.kept[insertT])
+		require.Nil(t, conn.statements.cached[insertT])
 	})
 	require.Equal(t, 2, f.ask(t, "SELECT count(*) FROM t"))
 }
 
-// TestKeptStatementsAreBounded: they are closed where they are too many, and with their connection.
-func TestKeptStatementsAreBounded(t *testing.T) {
+// TestCachedStatementsAreBounded: they are closed where they are too many, and with their connection.
+func TestCachedStatementsAreBounded(t *testing.T) {
 	t.Parallel()
 	f, _ := newFile(t)
 	var closed, last *sql.Stmt
@@ -95,16 +95,16 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 			require.LessOrEqual(t, conn.statements.size, mostCached)
 			return text
 		}
-		closed = conn.statements.kept[number(1, 1000)]
+		closed = conn.statements.cached[number(1, 1000)]
 		for i := range 2 * mostCached / 1000 {
 			number(i+2, 1000)
 		}
-		last = conn.statements.kept[number(0, 1000)]
+		last = conn.statements.cached[number(0, 1000)]
 		require.NotNil(t, last)
-		require.Nil(t, conn.statements.kept[number(0, mostCached)], "it is too large alone")
-		require.Same(t, last, conn.statements.kept[number(0, 1000)])
+		require.Nil(t, conn.statements.cached[number(0, mostCached)], "it is too large alone")
+		require.Same(t, last, conn.statements.cached[number(0, 1000)])
 		size := 0
-		for text := range conn.statements.kept {
+		for text := range conn.statements.cached {
 			size += len(text)
 		}
 		require.Equal(t, size, conn.statements.size)
@@ -139,9 +139,9 @@ func TestStatementsRunWithinEachOther(t *testing.T) {
 	})
 }
 
-// TestKeptStatementsSeeWhatOthersChange: a statement is compiled again where another program has changed its table, and
+// TestCachedStatementsSeeWhatOthersChange: a statement is compiled again where another program has changed its table, and
 // the guard is asked again.
-func TestKeptStatementsSeeWhatOthersChange(t *testing.T) {
+func TestCachedStatementsSeeWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	f, path := newFile(t)
 	const columns, version = "SELECT * FROM t WHERE id = $1", "PRAGMA main.schema_version"
@@ -171,7 +171,7 @@ func TestKeptStatementsSeeWhatOthersChange(t *testing.T) {
 			require.True(t, rows.Next())
 			require.NoError(t, rows.Scan(targets...))
 			require.NoError(t, rows.Close())
-			conn.keepStatement(columns, statement, nil)
+			conn.cacheStatement(columns, statement, nil)
 		})
 		return row, err
 	}
@@ -200,9 +200,9 @@ func TestKeptStatementsSeeWhatOthersChange(t *testing.T) {
 	require.Equal(t, 2, f.ask(t, "SELECT count(*) FROM t"))
 }
 
-// TestPlaybooksGetNothingThatWasKept: what this build may do was asked when it was compiled, so that a playbook's
+// TestPlaybooksGetNothingThatWasCached: what this build may do was asked when it was compiled, so that a playbook's
 // statement is always compiled itself, even with the same words.
-func TestPlaybooksGetNothingThatWasKept(t *testing.T) {
+func TestPlaybooksGetNothingThatWasCached(t *testing.T) {
 	t.Parallel()
 	f, _ := newFile(t)
 	const instant = "SELECT reprise_instant('2026-01-01T00:00:00Z', 0) IS NOT NULL"
@@ -211,12 +211,12 @@ func TestPlaybooksGetNothingThatWasKept(t *testing.T) {
 		for _, text := range own {
 			_, err := conn.execStatement(t.Context(), text)
 			require.NoError(t, err)
-			require.Contains(t, conn.statements.kept, text)
+			require.Contains(t, conn.statements.cached, text)
 		}
 	})
 	for _, text := range own {
 		f.with(t, func(conn *guardedConn) {
-			require.Contains(t, conn.statements.kept, text)
+			require.Contains(t, conn.statements.cached, text)
 			conn.statement = true
 			for _, run := range []func() error{
 				func() error { _, err := conn.ExecContext(t.Context(), text); return err },
@@ -228,14 +228,14 @@ func TestPlaybooksGetNothingThatWasKept(t *testing.T) {
 				require.NotEmpty(t, conn.refused, text)
 			}
 			conn.statement = false
-			require.Contains(t, conn.statements.kept, text)
+			require.Contains(t, conn.statements.cached, text)
 		})
 	}
 	f.with(t, func(conn *guardedConn) {
 		conn.statement = true
 		_, err := conn.execStatement(t.Context(), "SELECT 'of a playbook'")
 		require.NoError(t, err)
-		require.NotContains(t, conn.statements.kept, "SELECT 'of a playbook'")
+		require.NotContains(t, conn.statements.cached, "SELECT 'of a playbook'")
 	})
 }
 
@@ -317,8 +317,8 @@ func TestUsesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// TestNothingIsKeptOfAnInterruptedUse: SQLite may come to know of an interruption once the use has ended.
-func TestNothingIsKeptOfAnInterruptedUse(t *testing.T) {
+// TestNothingIsCachedOfAnInterruptedUse: SQLite may come to know of an interruption once the use has ended.
+func TestNothingIsCachedOfAnInterruptedUse(t *testing.T) {
 	t.Parallel()
 	f, _ := newFile(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -337,8 +337,8 @@ func TestNothingIsKeptOfAnInterruptedUse(t *testing.T) {
 	require.Zero(t, f.ask(t, "SELECT count(*) FROM t"))
 }
 
-// TestClosedFilesKeepNoConnection: a file that is closed has no connection left, and gets none of a use that ends later.
-func TestClosedFilesKeepNoConnection(t *testing.T) {
+// TestClosedFilesHaveNoConnection: a file that is closed has no connection left, and gets none of a use that ends later.
+func TestClosedFilesHaveNoConnection(t *testing.T) {
 	t.Parallel()
 	f, _ := newFile(t)
 	open := f.open.Load()

@@ -40,8 +40,8 @@ func TestSQLiteDeletesNoOtherRows(t *testing.T) {
 	}
 }
 
-// TestSQLiteKeepsTextsInColumnsOfDates: a column whose declared type makes numbers of texts refuses those, and keeps others.
-func TestSQLiteKeepsTextsInColumnsOfDates(t *testing.T) {
+// TestSQLiteStoresTextsInColumnsOfDates: a column whose declared type makes numbers of texts refuses those, and keeps others.
+func TestSQLiteStoresTextsInColumnsOfDates(t *testing.T) {
 	t.Parallel()
 	lite, _ := liteTool(t)
 	lite.RunStatement(t, "CREATE TABLE dated (id INTEGER PRIMARY KEY, d DATE, at DATETIME, s STRING, amount MONEY, n NUMBER(10))", nil)
@@ -61,8 +61,8 @@ func TestSQLiteKeepsTextsInColumnsOfDates(t *testing.T) {
 		lite.RunStatement(t, "SELECT typeof(d) || ' ' || typeof(at) || ' ' || typeof(s) || ' ' || typeof(amount) || ' ' || typeof(n) AS types FROM dated", nil))
 }
 
-// TestSQLiteSaysWhatIsKeptOut: rows that a trigger or a constraint keeps out of a table without an error are counted.
-func TestSQLiteSaysWhatIsKeptOut(t *testing.T) {
+// TestSQLiteReportsUnwrittenRows: rows that a trigger or a constraint keeps out of a table without an error are counted.
+func TestSQLiteReportsUnwrittenRows(t *testing.T) {
 	t.Parallel()
 	lite, _ := liteTool(t)
 	lite.RunStatement(t, "CREATE TABLE odd (id INTEGER PRIMARY KEY, v TEXT)", nil)

@@ -36,7 +36,7 @@ func AnswerHeaders(headers map[string]string) map[string]string {
 // boundedHeaders returns the wanted headers that are within the bounds. show masks names and
 // values.
 func boundedHeaders(headers map[string]string, wanted func(name string) bool, show func(string) string) map[string]string {
-	var kept map[string]string
+	var bounded map[string]string
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if !wanted(name) {
@@ -46,16 +46,16 @@ func boundedHeaders(headers map[string]string, wanted func(name string) bool, sh
 		if size+len(shown)+len(value) > maxHeaderBytes {
 			continue // a shorter one may still fit
 		}
-		if kept == nil {
-			kept = map[string]string{}
+		if bounded == nil {
+			bounded = map[string]string{}
 		}
-		kept[shown] = value
+		bounded[shown] = value
 		size += len(shown) + len(value)
-		if len(kept) == maxHeaders {
+		if len(bounded) == maxHeaders {
 			break
 		}
 	}
-	return kept
+	return bounded
 }
 
 // Origin returns a URL's scheme and host, for messages.

@@ -7,9 +7,9 @@ import (
 	"reprise/interpreter"
 )
 
-// NotesKept is how long a note stays in a ledger if nothing deletes it, such as the last note
+// NoteRetention is how long a note stays in a ledger if nothing deletes it, such as the last note
 // of a call. It is far longer than it takes to replace a lost worker.
-const NotesKept = 7 * 24 * time.Hour
+const NoteRetention = 7 * 24 * time.Hour
 
 // LedgerRecord is what a write records in the ledger.
 type LedgerRecord struct {

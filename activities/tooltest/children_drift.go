@@ -84,8 +84,8 @@ func (d *drift) checkBelow(s *TableTest, mode, contract string) {
 	}
 }
 
-// childrenOfKeptOut: where a trigger keeps a parent out without an error, no child is written without it.
-func childrenOfKeptOut(s *TableTest) {
+// childrenOfRefusedParents: where a trigger keeps a parent out without an error, no child is written without it.
+func childrenOfRefusedParents(s *TableTest) {
 	s.withItems()
 	if s.db.Name == "sqlite" {
 		s.Query("CREATE TRIGGER "+s.Table+"_keep BEFORE INSERT ON "+s.Table+" WHEN NEW.id = 2 BEGIN SELECT RAISE(IGNORE); END", nil)

@@ -37,8 +37,8 @@ func (s *TableTest) countNewerTables() any {
 	return s.Query(query, nil).([]any)[0].(row)["n"]
 }
 
-// newerKept: what other loads write and delete since a load began to read is neither replaced nor deleted nor written again.
-func newerKept(s *TableTest) {
+// newerUnchanged: what other loads write and delete since a load began to read is neither replaced nor deleted nor written again.
+func newerUnchanged(s *TableTest) {
 	bounds := row{"column": "tenant", "equals": "a"}
 	for name, fields := range map[string]row{
 		"replace": {"mode": "replace", "key": "id"}, "delete": {"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1},

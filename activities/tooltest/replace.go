@@ -147,7 +147,7 @@ func replaceWithTriggers(s *TableTest) {
 		return of(load)
 	}
 	require.Nil(s, byKey("id", rows[:2]...))
-	s.keepRow("DELETE", "OLD")
+	s.protectRow("DELETE", "OLD")
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey("id", row{"id": 5, "n": 1}), "2 stays, and 1 is gone")
 	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":5,"n":1}`}, s.ContentLines("id, n"))
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, byKey(nil, row{"id": 6, "n": 1}))
@@ -155,19 +155,19 @@ func replaceWithTriggers(s *TableTest) {
 	missing := s.stagingLoad(row{"mode": "upsert", "key": "id", "delete_missing": true, "max_delete": 1})
 	missing.stagePage(row{"id": 6, "n": 1})
 	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, of(missing))
-	s.keepRow("UPDATE", "NEW")
+	s.protectRow("UPDATE", "NEW")
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 6, "n": 7}))
 	require.Equal(s, []string{`{"id":2,"n":1}`, `{"id":6,"n":7}`}, s.ContentLines("id, n"))
 	s.Query("DROP TRIGGER "+s.dropName("DELETE"), nil)
 	require.Nil(s, byKey("id", row{"id": 6, "n": 7}))
-	s.keepRow("INSERT", "NEW")
+	s.protectRow("INSERT", "NEW")
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey("id", row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
 	require.Equal(s, &interpreter.RowCounts{UnwrittenRows: 1}, byKey(nil, row{"id": 2, "n": 7}, row{"id": 8, "n": 7}))
 	require.Equal(s, []string{`{"id":8,"n":7}`}, s.ContentLines("id, n"))
 }
 
-// keepRow makes a trigger that keeps the row of number 2 from an event.
-func (s *TableTest) keepRow(on, old string) {
+// protectRow makes a trigger that keeps the row of number 2 from an event.
+func (s *TableTest) protectRow(on, old string) {
 	if s.db.Name == "sqlite" {
 		s.Query("CREATE TRIGGER "+s.Table+on+" BEFORE "+on+" ON "+s.Table+" WHEN "+old+".id = 2 BEGIN SELECT RAISE(IGNORE); END", nil)
 		return

@@ -309,6 +309,6 @@ func (s *StateTest) requireAsInMemory(memory *incremental.Keeper, step int) {
 	}
 	changes, err := s.Keeper.StateHistory(s.Context(), s.input(s.Table), s.State)
 	require.NoError(s, err)
-	kept := memory.History(s.State)
-	require.Equal(s, shown(kept), shown(changes)[len(changes)-len(kept):], step)
+	expected := memory.History(s.State)
+	require.Equal(s, shown(expected), shown(changes)[len(changes)-len(expected):], step)
 }

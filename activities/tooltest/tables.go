@@ -18,7 +18,7 @@ type Tables struct{ SQL }
 func (s Tables) Run(t *testing.T) {
 	t.Helper()
 	for name, run := range map[string]func(*TableTest){
-		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsKept,
+		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsFollowed,
 		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "keys within a write": keysWithinAWrite, "hard delete": rowsAreDeleted,
 		"hard delete by sequence": rowsAreDeletedBySequence, "hard delete with triggers": deletesWithTriggers, "words of upsert": wordsOfUpsert,
 		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
@@ -27,7 +27,7 @@ func (s Tables) Run(t *testing.T) {
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
 		"replace by key": replaceByKey, "replace with triggers": replaceWithTriggers, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
-		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "bounded by value": boundedByValue, "newer kept": newerKept, "newer unknown": newerUnknown, "newer in bounds": newerInBounds, "newer never undone": newerNeverUndone, "replace bounded by times": replaceBoundedByTimes,
+		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "bounded by value": boundedByValue, "newer kept": newerUnchanged, "newer unknown": newerUnknown, "newer in bounds": newerInBounds, "newer never undone": newerNeverUndone, "replace bounded by times": replaceBoundedByTimes,
 		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
 		"words of replace":     wordsOfReplace,
 		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans, "booleans in texts": booleansInTexts,
@@ -38,7 +38,7 @@ func (s Tables) Run(t *testing.T) {
 		"children are inserted": childrenAreInserted, "children are upserted": childrenAreUpserted, "children of one key": childrenOfOneKey, "children move": childrenMove,
 		"children of children": childrenOfChildren, "children evolve": childrenEvolve, "children are rejected": childrenAreRejected, "figures of children": figuresOfChildren,
 		"children by foreign key": childrenByForeignKey, "children of equal keys": childrenOfEqualKeys, "children of coarser keys": childrenOfCoarserKeys, "lists of parents": listsOfParents,
-		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfKeptOut, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
+		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfRefusedParents, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
 		"children are replaced": childrenAreReplaced, "children are replaced without keys": childrenAreReplacedWithoutKeys, "children move in replace": childrenMoveInReplace, "children of rounds": childrenOfRounds,
 		"children within bounds": childrenWithinBounds, "children that are newer": childrenThatAreNewer, "children of replace are refused": childrenOfReplaceAreRefused, "children replaced as if": childrenReplacedAsIf,
 		"words of replaced children": wordsOfReplacedChildren, "lists become tables": listsBecomeTables, "lists of other modes": listsOfOtherModes, "lists beside descriptions": listsBesideDescriptions, "lists that are refused": listsThatAreRefused,
@@ -159,7 +159,7 @@ func ignoredIsNoted(s *TableTest) {
 	require.Equal(s, "written_before", s.db.FailingCall(s.t, in).Type)
 }
 
-func sequenceIsKept(s *TableTest) {
+func sequenceIsFollowed(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
 	newest := row{"mode": "upsert", "key": "id", "sequence_by": "at"}
 	write := func(at any, n int) int {
@@ -277,7 +277,7 @@ func rowsAreDeleted(s *TableTest) {
 // deletesWithTriggers: rows that a trigger keeps from hard_delete are counted, and rows that the table lacks are not.
 func deletesWithTriggers(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, at bigint, n bigint")
-	s.keepRow("DELETE", "OLD")
+	s.protectRow("DELETE", "OLD")
 	deletes := func(more row, rows ...any) (any, *interpreter.RowCounts) {
 		fields := row{"mode": "upsert", "key": "id", "hard_delete": "gone"}
 		maps.Copy(fields, more)
@@ -285,15 +285,15 @@ func deletesWithTriggers(s *TableTest) {
 		require.NoError(s, err)
 		return result.Data.Data, result.Meta.LeftOut
 	}
-	data, kept := deletes(nil, row{"id": 1, "at": 1}, row{"id": 2, "at": 5}, row{"id": 9, "gone": true})
+	data, leftOut := deletes(nil, row{"id": 1, "at": 1}, row{"id": 2, "at": 5}, row{"id": 9, "gone": true})
 	require.Equal(s, row{"rows_affected": 2, "rows_deleted": 0}, data)
-	require.Nil(s, kept)
-	data, kept = deletes(nil, row{"id": 1, "gone": true}, row{"id": 2, "gone": true}, row{"id": 8, "gone": true}, row{"id": 3, "at": 1})
+	require.Nil(s, leftOut)
+	data, leftOut = deletes(nil, row{"id": 1, "gone": true}, row{"id": 2, "gone": true}, row{"id": 8, "gone": true}, row{"id": 3, "at": 1})
 	require.Equal(s, row{"rows_affected": 1, "rows_deleted": 1}, data)
-	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, kept)
+	require.Equal(s, &interpreter.RowCounts{UndeletedRows: 1}, leftOut)
 	require.Equal(s, []string{`{"id":2}`, `{"id":3}`}, s.ContentLines("id"))
-	_, kept = deletes(row{"sequence_by": "at"}, row{"id": 2, "at": 4, "gone": true}, row{"id": 3, "at": 4, "gone": true})
-	require.Nil(s, kept, "a newer row stays without a trigger")
+	_, leftOut = deletes(row{"sequence_by": "at"}, row{"id": 2, "at": 4, "gone": true}, row{"id": 3, "at": 4, "gone": true})
+	require.Nil(s, leftOut, "a newer row stays without a trigger")
 }
 
 func rowsAreDeletedBySequence(s *TableTest) {
