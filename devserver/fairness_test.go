@@ -54,7 +54,7 @@ func workTwoAtATime(t *testing.T, c client.Client, runs []client.WorkflowRun) []
 	return order
 }
 
-func TestKeysTakeTurns(t *testing.T) {
+func TestKeysAreServedFairly(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--port", "0", "--headless")
 	c := dial(t, p.server)
@@ -66,7 +66,7 @@ func TestKeysTakeTurns(t *testing.T) {
 	p.stopWith(t, syscall.SIGTERM)
 }
 
-func TestAFileKeepsWhatWaitsWhenFairnessChanges(t *testing.T) {
+func TestAFileStoresWhatWaitsWhenFairnessChanges(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state.db")
 	start := func(settings ...string) (*process, client.Client) {

@@ -93,7 +93,7 @@ func TestTheSDKsTestSuiteDrivesIt(t *testing.T) {
 	require.NoError(t, err, "a search attribute is usable at once")
 }
 
-func TestAFileKeepsRunsAndGainsAttributes(t *testing.T) {
+func TestAFileStoresRunsAndGainsAttributes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "100% state.db")
 	first := startProcess(t, "--port", "0", "--headless", "--db-filename", file)
@@ -102,9 +102,9 @@ func TestAFileKeepsRunsAndGainsAttributes(t *testing.T) {
 	log, err := os.Stat(file + "-wal")
 	require.NoError(t, err)
 	require.Zero(t, log.Size(), "the file alone holds everything")
-	kept, err := os.Stat(file)
+	database, err := os.Stat(file)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), kept.Mode().Perm(), "no other user reads histories")
+	require.Equal(t, os.FileMode(0o600), database.Mode().Perm(), "no other user reads histories")
 
 	second := startProcess(t, "--port", "0", "--headless", "--db-filename", file, "--search-attribute", "Team=Keyword")
 	c := dial(t, second.server)

@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/server/common/config"
 )
 
-// keptIndexes are the indexes of the visibility table that this server's queries use. The schema has 58, one for each
+// neededIndexes are the indexes of the visibility table that this server's queries use. The schema has 58, one for each
 // search attribute, and each write of a run updates them all, which took a seventh of the server's time for loops.
 // Without an index a list with a filter is as correct, and reads all runs of its namespace.
-var keptIndexes = []string{
+var neededIndexes = []string{
 	"default_idx", "by_workflow_id", "by_workflow_type", "by_status", "by_parent_workflow_id", "by_root_workflow_id",
 	"by_temporal_scheduled_by_id", "by_temporal_namespace_division",
 	"by_keyword_01", "by_keyword_02", "by_keyword_03", "by_int_01", "by_datetime_01",
@@ -35,7 +35,7 @@ func slimVisibility(ctx context.Context, conf *config.SQL) error {
 		return err
 	}
 	for _, index := range indexes {
-		if slices.Contains(keptIndexes, index) {
+		if slices.Contains(neededIndexes, index) {
 			continue
 		}
 		if _, err := db.ExecContext(ctx, "DROP INDEX "+index); err != nil {

@@ -23,7 +23,7 @@ func TestSlimVisibility(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	indexes, err := texts(ctx, db, "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL", lastTable)
 	require.NoError(t, err)
-	require.ElementsMatch(t, keptIndexes, indexes)
+	require.ElementsMatch(t, neededIndexes, indexes)
 	exec := func(statement string) {
 		t.Helper()
 		_, err := db.ExecContext(ctx, statement)

@@ -130,9 +130,9 @@ func TestFiguresOfChildRuns(t *testing.T) {
 	}
 }
 
-// TestStatusOfHostedTurns: what an activity that hosts a batch waits for is known while it
+// TestStatusOfTurnsInActivities: what an activity that hosts a batch waits for is known while it
 // waits.
-func TestStatusOfHostedTurns(t *testing.T) {
+func TestStatusOfTurnsInActivities(t *testing.T) {
 	t.Parallel()
 	d, api := newDesk(t), newHeldAPI(t)
 	id := d.start(strings.ReplaceAll(`

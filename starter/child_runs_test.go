@@ -154,10 +154,10 @@ func TestStatusSaysWhichChildRunIsPaused(t *testing.T) {
 	d.does("cancel", id)
 }
 
-// TestStatusSaysWhoWaitsForATurn: who has a turn under a concurrency key says how many
+// TestStatusSaysWhoWaitsForASlot: who has a turn under a concurrency key says how many
 // runs are behind it, who has none its place and whom it waits for, and so does a run
 // whose step has started one of these.
-func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
+func TestStatusSaysWhoWaitsForASlot(t *testing.T) {
 	t.Parallel()
 	d, dir := newDesk(t), t.TempDir()
 	key := d.env.NewTaskQueue()
@@ -194,8 +194,8 @@ func TestStatusSaysWhoWaitsForATurn(t *testing.T) {
 	queued(waiter, 1)
 	said := d.does("status", holder)
 	require.Contains(t, said, "\nhas a slot under the concurrency key "+key+"; queued behind it: 1 run\n")
-	turn := d.status(holder).Turn
-	require.Equal(t, []int{1, 1, 1}, []int{turn.Limit, turn.Running, turn.Waiting})
+	slot := d.status(holder).Slot
+	require.Equal(t, []int{1, 1, 1}, []int{slot.Limit, slot.Running, slot.Waiting})
 	require.LessOrEqual(t, d.status(holder).Calls, runs.StatusCalls)
 	require.Contains(t, d.does("status", waiter), "to see the run ahead: starter status "+holder+"\n")
 

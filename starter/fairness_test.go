@@ -24,8 +24,8 @@ workflow:
   - step: nothing
 `
 
-// TestARunStartsWithItsTurns reads what starter run has told the server.
-func TestARunStartsWithItsTurns(t *testing.T) {
+// TestARunStartsWithItsPriority reads what starter run has told the server.
+func TestARunStartsWithItsPriority(t *testing.T) {
 	t.Parallel()
 	env := testenv.Temporal(t)
 	file := filepath.Join(t.TempDir(), "nothing.yaml")

@@ -188,13 +188,13 @@ func TestMCPAnswersAsCommands(t *testing.T) {
 
 // timeless is a document without how long things took and when they were.
 func timeless(document string) string {
-	var kept []string
+	var lines []string
 	for line := range strings.Lines(document) {
 		if !strings.Contains(line, "took_seconds") && !strings.Contains(line, `"at":`) {
-			kept = append(kept, line)
+			lines = append(lines, line)
 		}
 	}
-	return strings.Join(kept, "")
+	return strings.Join(lines, "")
 }
 
 // TestMCPErrors: what a tool cannot do is an error of the tool that says what would work.
@@ -273,8 +273,8 @@ func TestMCPStaysInItsFolder(t *testing.T) {
 	require.Contains(t, text, `"valid": true`)
 }
 
-// TestMCPKeepsOffPrivateFiles: keys, the state of a server, connections and callers are read by no tool, whatever they are called.
-func TestMCPKeepsOffPrivateFiles(t *testing.T) {
+// TestMCPReadsNoPrivateFiles: keys, the state of a server, connections and callers are read by no tool, whatever they are called.
+func TestMCPReadsNoPrivateFiles(t *testing.T) {
 	t.Parallel()
 	const hidden = "hidden-4712"
 	folder := mcpFolder(t, map[string]string{

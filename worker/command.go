@@ -97,7 +97,7 @@ type options struct {
 	deployment  string
 	build       string
 	versioning  string
-	kept        int
+	cached      int
 	cacheBytes  string
 	logLevel    string
 	logFormat   string
@@ -187,7 +187,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.heartbeat, "heartbeat", os.Getenv("REPRISE_HEARTBEAT"),
 		"time between two heartbeats of an attempt, 2s to 60s; a lost worker is noticed after five; default 2s [REPRISE_HEARTBEAT]")
 	opts.addBuildFlags(flags)
-	flags.IntVar(&opts.kept, "cached-workflows", host.CachedWorkflows,
+	flags.IntVar(&opts.cached, "cached-workflows", host.CachedWorkflows,
 		"workflows to keep in memory, about 80 kB each plus their data; others are replayed from history when needed")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
 		"bytes of memory in use above which no workflows are kept; default half of what the process may use ["+host.CacheVariable+"]")
@@ -249,9 +249,9 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 		return exitcode.Usage, err
 	}
 	defer func() { _ = resources.Audit.Close() }()
-	kept := localserver.KeptAt(server.HostPort)
-	server = connect.WithKey(server, kept.Key)
-	store, err := opts.openStore(ctx, kept)
+	dev := localserver.ServerFileOf(server.HostPort)
+	server = connect.WithKey(server, dev.Key)
+	store, err := opts.openStore(ctx, dev)
 	if err != nil {
 		return exitcode.Usage, err
 	}
@@ -286,7 +286,7 @@ func serveWorker(ctx context.Context, opts *options, secret *secrets.Masker, std
 	}
 	go host.WatchCache(watch, cacheBytes, watched.AttemptRecorder(), logger)
 	opts.watchFigures(watch, census.NewSampler(c, store, server.Namespace), store, watched, logger)
-	return runWorker(ctx, c, catalogue, probes, opts.kept, host.Options{
+	return runWorker(ctx, c, catalogue, probes, opts.cached, host.Options{
 		TaskQueue: opts.taskQueue, MaxAttempts: opts.maxAttempts, Telemetry: watched, Build: ownBuild,
 	}, func() {
 		opts.announceReady(stdout, startInfo{
@@ -306,8 +306,8 @@ func (o *options) watchFigures(
 }
 
 // openStore opens the payload store, by default that of a server that keeps one; nil for none.
-func (o *options) openStore(ctx context.Context, kept localserver.ServerFile) (*payload.Store, error) {
-	store, err := payload.Open(ctx, cmp.Or(o.payloads, kept.PayloadStore))
+func (o *options) openStore(ctx context.Context, dev localserver.ServerFile) (*payload.Store, error) {
+	store, err := payload.Open(ctx, cmp.Or(o.payloads, dev.PayloadStore))
 	store.SetEncryption(o.encryption)
 	return store, err
 }
@@ -394,8 +394,8 @@ func (o *options) serverAddress() (client.Options, error) {
 
 // cacheLimit returns how many bytes cached workflows may use.
 func (o *options) cacheLimit() (int64, error) {
-	if o.kept < 1 {
-		return 0, fmt.Errorf("--cached-workflows is %d, expected 1 or more", o.kept)
+	if o.cached < 1 {
+		return 0, fmt.Errorf("--cached-workflows is %d, expected 1 or more", o.cached)
 	}
 	return host.CacheBytes(func(string) (string, bool) { return o.cacheBytes, true })
 }
@@ -503,13 +503,13 @@ func checkFolder(flag, folder string) error {
 	return nil
 }
 
-// runWorker runs a worker until ctx ends. kept is how many workflows it keeps in memory.
+// runWorker runs a worker until ctx ends. cached is how many workflows it caches.
 func runWorker(
-	ctx context.Context, c client.Client, catalogue *activities.Catalogue, probes *health.Server, kept int, options host.Options, ready func(),
+	ctx context.Context, c client.Client, catalogue *activities.Catalogue, probes *health.Server, cached int, options host.Options, ready func(),
 ) (int, error) {
 	fatal := make(chan error, 1)
 	host.ReserveHeap()
-	host.KeepWorkflows(kept)
+	host.BoundCachedWorkflows(cached)
 	options.OnFatalError = func(err error) {
 		select {
 		case fatal <- err:
@@ -561,8 +561,8 @@ func newLogger(opts *options, w io.Writer) (*slog.Logger, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("--log-file: %w", err)
 	}
-	kept := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
-	return slog.New(slog.NewMultiHandler(shown, kept)), file.closeFile, nil
+	logged := slog.NewJSONHandler(file, &slog.HandlerOptions{Level: min(level, slog.LevelInfo)})
+	return slog.New(slog.NewMultiHandler(shown, logged)), file.closeFile, nil
 }
 
 // versionText returns the line of --version.

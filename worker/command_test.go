@@ -344,15 +344,15 @@ output: "{{ ask }}"
 
 var cachedNow = regexp.MustCompile(`(?m)^temporal_sticky_cache_size(?:{[^}]*})? (\d+)`)
 
-// TestWaitingRunsTakeTheirTurnInMemory: a worker keeps as many as it is told, and the
+// TestWaitingRunsShareTheCache: a worker keeps as many as it is told, and the
 // others go on all the same.
-func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
+func TestWaitingRunsShareTheCache(t *testing.T) {
 	t.Parallel()
-	const runs, kept = 12, 3
+	const runs, cached = 12, 3
 	env := testenv.Temporal(t)
 	queue := env.NewTaskQueue()
 	command := exec.Command(os.Args[0], "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue,
-		"--log-level", "error", "--metrics-address", "127.0.0.1:0", "--cached-workflows", strconv.Itoa(kept))
+		"--log-level", "error", "--metrics-address", "127.0.0.1:0", "--cached-workflows", strconv.Itoa(cached))
 	command.Env = append(os.Environ(), workerVariable+"=1")
 	process, err := childproc.Start(command)
 	require.NoError(t, err)
@@ -395,7 +395,7 @@ func TestWaitingRunsTakeTheirTurnInMemory(t *testing.T) {
 	require.NotNil(t, found, "%s", text)
 	now, err := strconv.Atoi(string(found[1]))
 	require.NoError(t, err)
-	require.LessOrEqual(t, now, kept)
+	require.LessOrEqual(t, now, cached)
 	require.NotZero(t, now)
 	for i, one := range all {
 		require.NoError(t, answer(one.GetID(), interpreter.Answer{Verb: interpreter.AnswerComplete, Result: expression.Of(i)}))

@@ -298,10 +298,10 @@ func (t *answerer) depositAnswer(ctx context.Context, unanswered error) (AnswerD
 		return AnswerDocument{}, err
 	}
 	if silence.HeldBy != runs.HeldByNoWorker {
-		return t.documentOf(t.answer.AnswerTo, steer.Kept, "%s; the server keeps the answer until that works, and the run accepts it if %s awaits it then",
+		return t.documentOf(t.answer.AnswerTo, steer.Pending, "%s; the server keeps the answer until that works, and the run accepts it if %s awaits it then",
 			why, render.AttemptName(t.answer.AnswerTo)), nil
 	}
-	return t.documentOf(t.answer.AnswerTo, steer.Kept, "no worker of the task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
+	return t.documentOf(t.answer.AnswerTo, steer.Pending, "no worker of the task queue %q responds; the server keeps the answer until a worker is back, which accepts it "+
 		"if %s awaits it then; worker --task-queue %s starts one", t.run.TaskQueue, render.AttemptName(t.answer.AnswerTo), terminal.ShellWord(t.run.TaskQueue)), nil
 }
 

@@ -62,7 +62,7 @@ type planDocument struct {
 	Playbook    string                 `json:"playbook"`
 	Last        *lastRun               `json:"last_run"` // nil for none
 	Running     []runs.Found           `json:"running"`
-	Concurrency *plannedTurn           `json:"concurrency,omitempty"`
+	Concurrency *plannedSlot           `json:"concurrency,omitempty"`
 	Partitions  *plannedPartitions     `json:"partitions,omitempty"`
 	Schedules   []plannedSchedule      `json:"schedules"`
 	Steps       []interpreter.StepPlan `json:"steps"`
@@ -81,8 +81,8 @@ type lastRun struct {
 	Diff string `json:"diff"`
 }
 
-// plannedTurn describes whether a run would start immediately or wait in the queue of its concurrency group.
-type plannedTurn struct {
+// plannedSlot describes whether a run would start immediately or wait in the queue of its concurrency group.
+type plannedSlot struct {
 	Key        string              `json:"key"`
 	Limit      int                 `json:"limit"`
 	OnConflict playbook.OnConflict `json:"on_conflict"`
@@ -179,7 +179,7 @@ func planRun(ctx context.Context, s *session.Session, of load.CheckedPlaybook, i
 		doc.Notes = append(doc.Notes, "the plan was made with a local server, which has no runs, schedules or states; use --address for another one")
 	}
 	for _, gather := range []func(context.Context, *session.Session, load.CheckedPlaybook, call.PlanInput, *planDocument) error{
-		planRuns, planTurn, planPartitions, planSchedules,
+		planRuns, planSlot, planPartitions, planSchedules,
 	} {
 		if err := gather(ctx, s, of, input, doc); err != nil {
 			return nil, err
@@ -230,8 +230,8 @@ func planRuns(ctx context.Context, s *session.Session, checked load.CheckedPlayb
 	return nil
 }
 
-// planTurn adds to doc whether a run would wait in the queue of its concurrency group.
-func planTurn(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
+// planSlot adds to doc whether a run would wait in the queue of its concurrency group.
+func planSlot(ctx context.Context, s *session.Session, checked load.CheckedPlaybook, input call.PlanInput, doc *planDocument) error {
 	concurrency := checked.Book.Concurrency
 	if concurrency == nil {
 		return nil
@@ -246,7 +246,7 @@ func planTurn(ctx context.Context, s *session.Session, checked load.CheckedPlayb
 	if err != nil {
 		return err
 	}
-	doc.Concurrency = &plannedTurn{
+	doc.Concurrency = &plannedSlot{
 		Key: name.Key, Limit: concurrency.Limit, OnConflict: concurrency.OnConflict, Running: status.Running, Waiting: status.Waiting, Holders: status.Holders,
 	}
 	return nil

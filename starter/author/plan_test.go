@@ -25,7 +25,7 @@ func TestPlanText(t *testing.T) {
 		Playbook: "orders",
 		Last:     &lastRun{Found: loaded, Diff: "--- orders-5f2c\n+++ orders.yaml\n@@ -1,2 +1,2 @@\n-  mode: insert\n+  mode: upsert\n"},
 		Running:  []runs.Found{running},
-		Concurrency: &plannedTurn{
+		Concurrency: &plannedSlot{
 			Key: "eu", Limit: 1, OnConflict: playbook.ConflictQueue, Running: 1, Waiting: 2, Holders: []string{"orders-9a1b"},
 		},
 		Schedules: []plannedSchedule{
@@ -113,7 +113,7 @@ func TestPlanText(t *testing.T) {
 	for line := range strings.Lines(got) {
 		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
 	}
-	doc = &planDocument{Playbook: "orders", Concurrency: &plannedTurn{Key: "eu", Limit: 1, OnConflict: playbook.ConflictSkip, Running: 1}}
+	doc = &planDocument{Playbook: "orders", Concurrency: &plannedSlot{Key: "eu", Limit: 1, OnConflict: playbook.ConflictSkip, Running: 1}}
 	samples.Golden(t, "plan/skipped", doc.planText(now, 80, false))
 }
 

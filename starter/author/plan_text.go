@@ -31,7 +31,7 @@ type planText struct {
 func (d *planDocument) planText(now time.Time, width int, sampled bool) string {
 	t := &planText{planDocument: d, now: now, width: width, sampled: sampled}
 	t.writeLine("", "%s", d.Playbook)
-	for _, section := range []func(){t.writeRuns, t.writeTurn, t.writePartitions, t.writeSchedules, t.writeSteps, t.writeDiff, t.writeNotes} {
+	for _, section := range []func(){t.writeRuns, t.writeSlot, t.writePartitions, t.writeSchedules, t.writeSteps, t.writeDiff, t.writeNotes} {
 		section()
 	}
 	t.writeSummary()
@@ -66,25 +66,25 @@ func (t *planText) writeRuns() {
 	}
 }
 
-func (t *planText) writeTurn() {
-	turn := t.Concurrency
-	if turn == nil {
+func (t *planText) writeSlot() {
+	slot := t.Concurrency
+	if slot == nil {
 		return
 	}
 	verdict := "a run starts immediately"
-	if turn.Running >= turn.Limit || turn.Waiting > 0 {
-		verdict = "a run waits in position " + fmt.Sprint(turn.Waiting+1) + " of the queue"
-		switch turn.OnConflict {
+	if slot.Running >= slot.Limit || slot.Waiting > 0 {
+		verdict = "a run waits in position " + fmt.Sprint(slot.Waiting+1) + " of the queue"
+		switch slot.OnConflict {
 		case playbook.ConflictSkip:
 			verdict = "a run is skipped"
 		case playbook.ConflictCancel:
 			verdict = "a run cancels the running one"
 		}
-		if len(turn.Holders) > 0 {
-			verdict += " behind " + strings.Join(turn.Holders, ", ")
+		if len(slot.Holders) > 0 {
+			verdict += " behind " + strings.Join(slot.Holders, ", ")
 		}
 	}
-	t.writeLine("  ", "concurrency: key %s, %d of %d running; %s", turn.Key, turn.Running, turn.Limit, verdict)
+	t.writeLine("  ", "concurrency: key %s, %d of %d running; %s", slot.Key, slot.Running, slot.Limit, verdict)
 }
 
 func (t *planText) writePartitions() {

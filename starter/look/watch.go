@@ -57,8 +57,8 @@ func changeOf(status *runs.Status) string {
 	if status.Queue != nil {
 		fmt.Fprint(&b, status.Queue.Position, render.StuckQueue(status.Queue))
 	}
-	if status.Turn != nil {
-		fmt.Fprint(&b, status.Turn.Waiting)
+	if status.Slot != nil {
+		fmt.Fprint(&b, status.Slot.Waiting)
 	}
 	for _, step := range status.Steps {
 		fmt.Fprint(&b, "\n", step.Step, step.Visit, step.Status, step.Attempt, step.HeldBy, render.StuckQueue(step.Queue))

@@ -200,15 +200,15 @@ func (f *ServerFlags) ConnectExisting(ctx context.Context) (*Session, error) {
 	if options.HostPort == "" {
 		return f.connectDev(ctx)
 	}
-	kept := localserver.KeptAt(options.HostPort)
-	server, err := dialServer(ctx, connect.WithKey(options, kept.Key), f.PayloadStore, f.Metrics)
+	dev := localserver.ServerFileOf(options.HostPort)
+	server, err := dialServer(ctx, connect.WithKey(options, dev.Key), f.PayloadStore, f.Metrics)
 	if err != nil {
 		return nil, err
 	}
 	return &Session{
 		Client: server.client, Address: options.HostPort, Namespace: options.Namespace, TaskQueue: f.TaskQueue,
-		UI:       strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL"), kept.UI), "/"),
-		UISocket: kept.UISocket, Store: server.store, Encryption: server.encryption, Key: kept.Key, Telemetry: server.telemetry, Flags: f.repeatFlags(),
+		UI:       strings.TrimRight(cmp.Or(os.Getenv("REPRISE_UI_URL"), os.Getenv("TEMPORAL_UI_URL"), dev.UI), "/"),
+		UISocket: dev.UISocket, Store: server.store, Encryption: server.encryption, Key: dev.Key, Telemetry: server.telemetry, Flags: f.repeatFlags(),
 	}, nil
 }
 
@@ -421,7 +421,7 @@ func startWorker(s *Session, resources activities.Resources, closeLog func()) (*
 	}
 	catalogue := activities.NewCatalogue(resources)
 	host.ReserveHeap()
-	host.KeepWorkflows(0)
+	host.BoundCachedWorkflows(0)
 	w := host.NewWorker(s.Client, catalogue, host.Options{
 		TaskQueue: s.TaskQueue, StopTimeout: localStopTimeout, Telemetry: s.Telemetry,
 	})

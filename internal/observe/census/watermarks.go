@@ -101,16 +101,16 @@ func (c *Sampler) readWatermarks(ctx context.Context, run runs.Found) error {
 	if err != nil {
 		return err
 	}
-	keeps := false
+	stateful := false
 	for _, record := range result.Steps {
-		keeps = keeps || record.Incremental != nil
+		stateful = stateful || record.Incremental != nil
 		if at, ok := watermarkTime(record, result.Status); ok {
 			c.watermarks.read[run.Playbook] = true
 			c.To.Age(meter.WatermarkAge, at, run.EndedAt, run.Playbook, record.Step)
 		}
 	}
 	switch {
-	case !keeps && result.Status == interpreter.Completed: // another may not have come to the step
+	case !stateful && result.Status == interpreter.Completed: // another may not have come to the step
 		c.watermarks.plain[run.Playbook] = time.Now()
 	case result.Status != interpreter.Completed && !c.watermarks.read[run.Playbook]:
 		return c.addCompleted(ctx, run.Playbook)

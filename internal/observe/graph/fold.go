@@ -38,10 +38,10 @@ func (g *Diagram) Fold() *Diagram {
 			}
 		}
 		if !step.isQuiet() || len(row) < leastFolded {
-			kept := *step
-			kept.routes = slices.Clone(step.routes)
+			copied := *step
+			copied.routes = slices.Clone(step.routes)
 			places[step.name] = step.name
-			folded.steps = append(folded.steps, &kept)
+			folded.steps = append(folded.steps, &copied)
 			continue
 		}
 		box := foldRow(row)

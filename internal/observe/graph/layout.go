@@ -18,7 +18,7 @@ type layoutBox struct {
 type layoutLine struct {
 	from, to *layoutBox
 	bends    []*layoutBox
-	turned   bool
+	reversed bool
 }
 
 // The gaps between boxes.
@@ -53,7 +53,7 @@ func reverseBackLines(boxes []*layoutBox, lines []*layoutLine) {
 		for _, line := range leads[b] {
 			switch state[line.to] {
 			case under:
-				line.turned = true
+				line.reversed = true
 			case done:
 			default:
 				visit(line.to)
@@ -99,7 +99,7 @@ func assignLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 			last = joinBoxes(last, bend)
 		}
 		joinBoxes(last, bottom)
-		if line.turned {
+		if line.reversed {
 			slices.Reverse(line.bends)
 		}
 	}
@@ -108,7 +108,7 @@ func assignLayers(boxes []*layoutBox, lines []*layoutLine) [][]*layoutBox {
 
 // upperAndLower returns the upper and lower ends of the line.
 func (l *layoutLine) upperAndLower() (top, bottom *layoutBox) {
-	if l.turned {
+	if l.reversed {
 		return l.to, l.from
 	}
 	return l.from, l.to

@@ -225,7 +225,7 @@ func svgPath(line *layoutLine) string {
 		return fmt.Sprintf("M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f", x, y-6, x+out, y-2*boxGap, x+out, y+2*boxGap, x, y+6)
 	}
 	down := 1.0
-	if line.turned {
+	if line.reversed {
 		down = -1
 	}
 	x, y := from.x, from.y+down*from.tall/2

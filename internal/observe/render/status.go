@@ -59,8 +59,8 @@ func PrintStatus(w io.Writer, status *runs.Status, paper terminal.Paper) {
 	if status.Stalled != "" {
 		terminal.WriteWrapped(&b, "waits: "+terminal.EscapeInvisible(status.Stalled), paper.Width)
 	}
-	if turn := status.Turn; turn != nil && turn.Waiting > 0 {
-		terminal.WriteWrapped(&b, turnText(turn), paper.Width)
+	if slot := status.Slot; slot != nil && slot.Waiting > 0 {
+		terminal.WriteWrapped(&b, slotText(slot), paper.Width)
 	}
 	writeSteps(&b, status, paper)
 	if said := rowsOfRun(status); said != "" {
@@ -294,13 +294,13 @@ func StuckQueue(queue *runs.QueuePosition) string {
 	return ""
 }
 
-// turnText describes the slot that a run has, and how many runs are queued for it.
-func turnText(turn *runs.QueueSlot) string {
+// slotText describes the slot that a run has, and how many runs are queued for it.
+func slotText(slot *runs.QueueSlot) string {
 	said := "has a slot"
-	if turn.Running > 1 {
-		said = fmt.Sprintf("has one of %d slots", turn.Running)
+	if slot.Running > 1 {
+		said = fmt.Sprintf("has one of %d slots", slot.Running)
 	}
-	return said + " under the concurrency key " + terminal.EscapeInvisible(turn.Name.Key) + "; queued behind it: " + terminal.Count(turn.Waiting, "run")
+	return said + " under the concurrency key " + terminal.EscapeInvisible(slot.Name.Key) + "; queued behind it: " + terminal.Count(slot.Waiting, "run")
 }
 
 func stepLabel(step runs.Step) string {
@@ -325,18 +325,18 @@ func statesTable(status *runs.Status, paper terminal.Paper) string {
 
 // filledTable returns a table without the columns that are empty in all rows.
 func filledTable(head table.Row, rows []table.Row) table.Writer {
-	keep := make([]bool, len(head))
+	filled := make([]bool, len(head))
 	for i := range head {
-		keep[i] = slices.ContainsFunc(rows, func(row table.Row) bool { return row[i] != "" })
+		filled[i] = slices.ContainsFunc(rows, func(row table.Row) bool { return row[i] != "" })
 	}
 	some := func(row table.Row) table.Row {
-		var kept table.Row
+		var cells table.Row
 		for i, cell := range row {
-			if keep[i] {
-				kept = append(kept, cell)
+			if filled[i] {
+				cells = append(cells, cell)
 			}
 		}
-		return kept
+		return cells
 	}
 	shown := terminal.NewTable(some(head)...)
 	for _, row := range rows {

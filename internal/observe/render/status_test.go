@@ -68,7 +68,7 @@ func someStatus() *runs.Status {
 			{Step: "other", Item: item(interpreter.Skipped)},
 			{Step: "gone", Visit: 1, Item: item(interpreter.Cancelled), StartedAt: samples.Began, EndedAt: samples.Began},
 		},
-		Turn:            &runs.QueueSlot{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
+		Slot:            &runs.QueueSlot{Name: queue.Name{Playbook: "patients", Key: "acme"}, Limit: 2, Running: 2, Waiting: 3},
 		FurtherWarnings: []string{"step missed failed, and a route handled the failure: HTTP 503 from GET https://api.example.com/patients/13/medications"},
 		Notes:           []string{"the progress of the loop of step other was not queried: that would take more than 8 calls to the server"},
 	}
@@ -175,20 +175,20 @@ func TestGoldenQueued(t *testing.T) {
 func TestGoldenQueuedStep(t *testing.T) {
 	t.Parallel()
 	now := samples.Began.Add(192 * time.Second)
-	keeper := "reprise-concurrency//load%2Forders/state"
+	queueID := "reprise-concurrency//load%2Forders/state"
 	status := &runs.Status{
 		Found: runs.Found{WorkflowID: "load-9s1k2a", Playbook: "load", Status: interpreter.Running, StartedAt: samples.Began, HeldBy: runs.HeldByConcurrency},
 		At:    now,
 	}
 	var out bytes.Buffer
-	for _, unpolled := range []*runs.MissingWorker{nil, {WorkflowID: "load-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: keeper, TaskQueue: "clinic"}} {
+	for _, unpolled := range []*runs.MissingWorker{nil, {WorkflowID: "load-7x2k3q", TaskQueue: "night shift"}, {WorkflowID: queueID, TaskQueue: "clinic"}} {
 		status.Steps = []runs.Step{{
 			Step: "orders", Visit: 1, StartedAt: samples.Began,
 			Item: runs.Item{
 				Status: interpreter.Pending, HeldBy: runs.HeldByConcurrency, Waiting: "waits for the state load/orders, which run load-7x2k3q holds",
 			},
 			Queue: &runs.QueuePosition{
-				Name: queue.Name{Key: "load/orders", State: true}, WorkflowID: keeper, Since: samples.Began, Limit: 1, Position: 1,
+				Name: queue.Name{Key: "load/orders", State: true}, WorkflowID: queueID, Since: samples.Began, Limit: 1, Position: 1,
 				Holders: []string{"load-7x2k3q"}, Running: 1, HoldersSince: []time.Time{samples.Began}, NoWorker: unpolled,
 			},
 		}}

@@ -107,16 +107,16 @@ func (r *Reader) DescribeQueued(ctx context.Context, run queue.Member, taskQueue
 // findUnpolled sets Stopped and NoWorker; answered says that the queue has responded. It makes one call for the queue
 // and two for the first holder, if spend allows.
 func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQueue string, answered bool, spend func() bool) {
-	keeper := ""
+	polled := ""
 	if spend() {
 		described, err := r.Client.DescribeWorkflowExecution(ctx, found.WorkflowID, "")
 		info := described.GetWorkflowExecutionInfo()
 		found.Stopped = err == nil && info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
-		keeper = info.GetTaskQueue()
+		polled = info.GetTaskQueue()
 	}
 	if !answered {
-		if keeper != "" && keeper != taskQueue && !found.Stopped {
-			found.NoWorker = &MissingWorker{WorkflowID: found.WorkflowID, TaskQueue: keeper}
+		if polled != "" && polled != taskQueue && !found.Stopped {
+			found.NoWorker = &MissingWorker{WorkflowID: found.WorkflowID, TaskQueue: polled}
 		}
 		return
 	}
@@ -126,7 +126,7 @@ func (r *Reader) findUnpolled(ctx context.Context, found *QueuePosition, taskQue
 	holder := found.Holders[0]
 	described, err := r.Client.DescribeWorkflowExecution(ctx, holder, "")
 	of := described.GetWorkflowExecutionInfo().GetTaskQueue()
-	if err != nil || of == taskQueue || of == keeper || !spend() {
+	if err != nil || of == taskQueue || of == polled || !spend() {
 		return // a worker of these has responded
 	}
 	if _, err := r.Progress(ctx, holder, ""); err != nil && ctx.Err() == nil && !connect.IsNotFound(err) && !connect.IsUnavailable(err) {

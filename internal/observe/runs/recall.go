@@ -114,12 +114,12 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 		return false, fmt.Errorf("look for %s: %w", id, err)
 	}
 	info := described.GetWorkflowExecutionInfo()
-	kept, why, err := r.queryKept(ctx, info)
+	work, why, err := r.queryWork(ctx, info)
 	if err != nil {
 		return false, err
 	}
-	if why == "" && kept.Run.Key != key { // other runs have had its ID since
-		if kept, why, err = r.keptOfOlder(ctx, info, key); err != nil {
+	if why == "" && work.Run.Key != key { // other runs have had its ID since
+		if work, why, err = r.workOfOlder(ctx, info, key); err != nil {
 			return false, err
 		}
 	}
@@ -127,10 +127,10 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 	case why != "":
 		found.Silent = append(found.Silent, id+": "+why)
 		return true, nil
-	case kept.Run.Key != key:
+	case work.Run.Key != key:
 		return false, nil
 	}
-	found.AddEarlier(id, kept)
+	found.AddEarlier(id, work)
 	return true, nil
 }
 
@@ -138,36 +138,36 @@ func (r *earlierRuns) recallOne(ctx context.Context, id, key string, found *inte
 // thousands.
 const mostOlder = 20
 
-// keptOfOlder queries the earlier runs that had an ID.
-func (r *earlierRuns) keptOfOlder(
+// workOfOlder queries the earlier runs that had an ID.
+func (r *earlierRuns) workOfOlder(
 	ctx context.Context, newest *workflowpb.WorkflowExecutionInfo, key string,
-) (kept interpreter.EarlierWork, why string, err error) {
+) (work interpreter.EarlierWork, why string, err error) {
 	page, err := r.listRuns(ctx, ofPlaybooks+" AND WorkflowId = "+visibility.Quote(newest.GetExecution().GetWorkflowId()), mostOlder, nil)
 	if err != nil {
-		return kept, "", err
+		return work, "", err
 	}
 	for _, info := range page.GetExecutions() {
 		if info.GetExecution().GetRunId() == newest.GetExecution().GetRunId() {
 			continue
 		}
-		if kept, why, err = r.queryKept(ctx, info); err != nil || why == "" && kept.Run.Key == key {
-			return kept, why, err
+		if work, why, err = r.queryWork(ctx, info); err != nil || why == "" && work.Run.Key == key {
+			return work, why, err
 		}
 	}
 	return interpreter.EarlierWork{}, "", nil
 }
 
-// queryKept queries a run for its work. why says why it cannot answer.
-func (r *earlierRuns) queryKept(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (kept interpreter.EarlierWork, why string, err error) {
+// queryWork queries a run for its work. why says why it cannot answer.
+func (r *earlierRuns) queryWork(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (work interpreter.EarlierWork, why string, err error) {
 	id, runID := info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
 	if err := r.awaitEnd(ctx, info); err != nil {
-		return kept, "", err
+		return work, "", err
 	}
-	why, err = r.queryEnded(ctx, id, runID, &kept, interpreter.EarlierQuery)
+	why, err = r.queryEnded(ctx, id, runID, &work, interpreter.EarlierQuery)
 	if errors.Is(err, errNotBegun) {
-		return kept, "", nil
+		return work, "", nil
 	}
-	return kept, why, err
+	return work, why, err
 }
 
 // errNotBegun means that a workflow was ended before a worker had run it.

@@ -46,8 +46,8 @@ type Status struct {
 	// NoWorkerSince is set if no worker responds: since when a task of the run waits for one or, without a task, when
 	// a worker last polled; zero if unknown.
 	NoWorkerSince time.Time `json:"no_worker_since,omitzero"`
-	// Turn is the run's slot under its concurrency key; nil without a key or slot, or if it was not requested.
-	Turn *QueueSlot `json:"turn,omitempty"`
+	// Slot is the run's slot under its concurrency key; nil without a key or slot, or if it was not requested.
+	Slot *QueueSlot `json:"turn,omitempty"`
 	// Control has people's commands to an open run.
 	Control interpreter.Control `json:"control,omitzero"`
 	// HeldByParents are the parent runs that hold this run because they, or their step that started it, are paused;

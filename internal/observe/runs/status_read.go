@@ -197,7 +197,7 @@ func (q *inquiry) readQueue(ctx context.Context, ticket *queue.Ticket) {
 			q.addNotef("the queue of the concurrency key %s gave no answer", ticket.Name.Key)
 			return
 		}
-		q.status.Turn = &QueueSlot{
+		q.status.Slot = &QueueSlot{
 			Name: ticket.Name, WorkflowID: ticket.Queue, Limit: described.Limit, Running: described.Running, Waiting: described.Waiting,
 		}
 	}

@@ -315,15 +315,15 @@ func (f FailureGroup) groupID() string {
 }
 
 // addSlow inserts an item in the list of the slowest; of equally slow ones it keeps the first.
-func addSlow(kept []Slow, slow Slow) []Slow {
-	at, _ := slices.BinarySearchFunc(kept, slow, func(x, y Slow) int {
+func addSlow(slowest []Slow, slow Slow) []Slow {
+	at, _ := slices.BinarySearchFunc(slowest, slow, func(x, y Slow) int {
 		if x.Seconds >= y.Seconds {
 			return -1
 		}
 		return 1
 	})
-	kept = slices.Insert(kept, at, slow)
-	return kept[:min(len(kept), mostSlow)]
+	slowest = slices.Insert(slowest, at, slow)
+	return slowest[:min(len(slowest), mostSlow)]
 }
 
 // Stats returns the figures so far.

@@ -29,12 +29,12 @@ func TestStatsAreBounded(t *testing.T) {
 	require.Len(t, c.stats.Watermarks, mostWatermarks)
 	require.Equal(t, 3, c.stats.WatermarksLeft)
 
-	var kept []Slow
+	var slowest []Slow
 	for i := range mostSlow + 5 {
-		kept = addSlow(kept, Slow{Seconds: float64(i)})
+		slowest = addSlow(slowest, Slow{Seconds: float64(i)})
 	}
-	require.Len(t, kept, mostSlow)
-	require.InDelta(t, mostSlow+4, kept[0].Seconds, 0)
+	require.Len(t, slowest, mostSlow)
+	require.InDelta(t, mostSlow+4, slowest[0].Seconds, 0)
 
 	c.addFailure(runs.Event{Step: "fetch", Error: &interpreter.ErrorObject{Message: strings.Repeat("ä", mostMessage)}})
 	require.Len(t, c.grouped[0].Message, mostMessage)

@@ -30,8 +30,8 @@ type incremental struct {
 	// start and end are the bounds of the current slice, in the API's format.
 	start, end code
 	feed       bool // rows come newest first: the first old one ends the pages
-	// kept is set if the step keeps a state.
-	kept bool
+	// stateful is set if the step keeps a state.
+	stateful bool
 	// The names of the slice's fields.
 	startField, endField string
 }
@@ -56,7 +56,7 @@ func (i *incremental) addTo(roots scope, s *step) {
 	}
 	roots["stream_state"] = func(keys []any) (code, error) {
 		switch {
-		case !i.kept:
+		case !i.stateful:
 			return constantCode(nil), nil
 		case len(keys) == 0, len(keys) == 1 && keys[0] == i.cursor:
 			return pathCode("incremental", "watermark"), nil
@@ -98,7 +98,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 		return
 	}
 	used, sliced := c.usesSlice(s, cursor, i)
-	i.kept = !s.full && used != "" && !c.cursorOfSlice(s, i.cursor)
+	i.stateful = !s.full && used != "" && !c.cursorOfSlice(s, i.cursor)
 	if !s.full && used == "" {
 		c.addNote("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
 		s.incremental = i
@@ -108,15 +108,15 @@ func (c *converter) convertCursor(s *step, cursor component) {
 	}
 	c.convertBounds(s, i, cursor, start, send, sliced)
 	feed, _ := cursor["is_data_feed"].(bool)
-	i.feed = feed && i.kept
-	if client, _ := cursor["is_client_side_incremental"].(bool); client && i.kept {
+	i.feed = feed && i.stateful
+	if client, _ := cursor["is_client_side_incremental"].(bool); client && i.stateful {
 		condition := i.newerThanSlice(pathCode("row"))
 		if s.where != nil {
 			condition = andCode(*s.where, condition)
 		}
 		s.where = &condition
 	}
-	if s.loop != nil && i.kept {
+	if s.loop != nil && i.stateful {
 		i.state = s.loop.stateName(s.table)
 	}
 	s.incremental = i
@@ -334,7 +334,7 @@ func (c *converter) convertBounds(s *step, i *incremental, cursor component, sta
 	}
 	granularity := c.lagAmount(s, cursor, "cursor_granularity")
 	i.lag = lagInHours(c.lagAmount(s, cursor, "lookback_window"), i.isDate())
-	if !i.kept {
+	if !i.stateful {
 		c.boundsFromStart(s, i, cursor, start, end, send, sliced)
 		return
 	}

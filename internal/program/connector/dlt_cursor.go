@@ -92,7 +92,7 @@ func (r *restAPI) cursorOf(of *dltResource, config component) *incremental {
 		s.addGap(atIncremental, "cursor_path", "%s; everything is read each time", kindOf(config["cursor_path"]))
 		return nil
 	}
-	i := &incremental{cursor: strings.Join(textKeys(keys), "."), kept: true, missing: map[string]string{"include": "include", "exclude": "exclude"}[config.text("on_cursor_value_missing")]}
+	i := &incremental{cursor: strings.Join(textKeys(keys), "."), stateful: true, missing: map[string]string{"include": "include", "exclude": "exclude"}[config.text("on_cursor_value_missing")]}
 	if len(keys) > 1 {
 		i.source = i.cursor
 	}
@@ -115,8 +115,8 @@ func (i *incremental) setKind(initial any) {
 	}
 }
 
-// keepsFrom returns the condition that a row is not older than the start, or has no cursor.
-func (i *incremental) keepsFrom(row code) code {
+// conditionFrom returns the condition that a row is not older than the start, or has no cursor.
+func (i *incremental) conditionFrom(row code) code {
 	at := row
 	for _, key := range strings.Split(i.cursor, ".") {
 		at = memberCode(at, key)
@@ -152,7 +152,7 @@ func (r *restAPI) setBounds(of *dltResource, config component, i *incremental, i
 	of.start = &start
 	r.setLag(s, config, i)
 	i.feed = config.text("row_order") == "desc"
-	condition := i.keepsFrom(code{text: "row", path: true, prec: precAtom})
+	condition := i.conditionFrom(code{text: "row", path: true, prec: precAtom})
 	s.where = &condition
 	if s.loop != nil {
 		i.state = s.loop.stateName(s.table)

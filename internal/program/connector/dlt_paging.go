@@ -113,7 +113,7 @@ func (r *restAPI) convertPaginator(of *dltResource) {
 		p.when = p.token
 	}
 	if i := s.incremental; i != nil && i.feed {
-		p.when = andCode(p.when, callCode("all", s.rowsCode(), i.keepsFrom(code{text: "#", prec: precAtom, path: true})))
+		p.when = andCode(p.when, callCode("all", s.rowsCode(), i.conditionFrom(code{text: "#", prec: precAtom, path: true})))
 	}
 	p.when = afterSuccess(p.when)
 	for name := range p.changes.body {

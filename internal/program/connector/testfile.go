@@ -333,7 +333,7 @@ var literals = regexp.MustCompile(`'[^']*'|\b\d+\b|\btrue\b|\bfalse\b`)
 
 // fitRow returns a row for which the step's condition on rows is true, as far as one of its constants makes it so.
 func (t *tester) fitRow(s *step, row map[string]any) map[string]any {
-	if s.where == nil || t.keepsRow(s, row) {
+	if s.where == nil || t.selectsRow(s, row) {
 		return row
 	}
 	var values []any
@@ -348,7 +348,7 @@ func (t *tester) fitRow(s *step, row map[string]any) map[string]any {
 			continue
 		}
 		for _, value := range append(values, 1, true) {
-			if one := expression.MapOf(withMember(row, path, value)); t.keepsRow(s, one) {
+			if one := expression.MapOf(withMember(row, path, value)); t.selectsRow(s, one) {
 				return one
 			}
 		}
@@ -356,8 +356,8 @@ func (t *tester) fitRow(s *step, row map[string]any) map[string]any {
 	return row
 }
 
-// keepsRow reports whether the step's condition on rows is true for a row.
-func (t *tester) keepsRow(s *step, row map[string]any) bool {
+// selectsRow reports whether the step's condition on rows is true for a row.
+func (t *tester) selectsRow(s *step, row map[string]any) bool {
 	scope := t.answerScope(s, answer{})
 	scope["row"] = row
 	value, ok := evaluateText(s.where.text, scope)

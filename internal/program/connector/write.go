@@ -253,7 +253,7 @@ func (c *converter) stepNode(s *step) *yaml.Node {
 	if s.loop != nil {
 		node.AddKey(n, "loop", c.loopNode(s))
 	}
-	if s.incremental != nil && s.incremental.kept {
+	if s.incremental != nil && s.incremental.stateful {
 		node.AddKey(n, "incremental", pairsNode(s.incremental.incrementalPairs()))
 	}
 	if s.hasRows {
@@ -389,7 +389,7 @@ func (c *converter) retryNode(s *step) *yaml.Node {
 
 // readsSlices reports whether a step reads time slices, which are pages.
 func (s *step) readsSlices() bool {
-	return s.incremental != nil && s.incremental.kept && s.incremental.step != ""
+	return s.incremental != nil && s.incremental.stateful && s.incremental.step != ""
 }
 
 // hasPages reports whether rows come in several pages.
@@ -436,7 +436,7 @@ func (s *step) writeMode() string {
 		return s.mode
 	case len(s.key) > 0:
 		return "upsert"
-	case s.incremental != nil && s.incremental.kept:
+	case s.incremental != nil && s.incremental.stateful:
 		return ""
 	}
 	return "replace"

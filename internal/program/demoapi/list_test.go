@@ -86,9 +86,9 @@ func TestNextLinksReachEveryItem(t *testing.T) {
 	require.Equal(t, numbers(1, 35), all)
 	require.Equal(t, []any{"/api/v1/orders?page=2", "/api/v1/orders?page=3", "/api/v1/orders?page=4", nil}, seen)
 
-	kept := get(t, base+"/api/v1/orders?pageSize=30&fail_pages=2&scenario=s")
-	require.Equal(t, "/api/v1/orders?fail_pages=2&page=2&pageSize=30&scenario=s", kept.at("links", "next"))
-	require.Equal(t, 503, get(t, base+kept.at("links", "next").(string)).status)
+	answered := get(t, base+"/api/v1/orders?pageSize=30&fail_pages=2&scenario=s")
+	require.Equal(t, "/api/v1/orders?fail_pages=2&page=2&pageSize=30&scenario=s", answered.at("links", "next"))
+	require.Equal(t, 503, get(t, base+answered.at("links", "next").(string)).status)
 }
 
 func TestChosenPagesFail(t *testing.T) {

@@ -45,7 +45,7 @@ type requestLog struct {
 func (l *requestLog) beginRequest(r *http.Request) func(status int) {
 	entry := &Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
-		Scenario: scenarioKey(r), DoneMS: -1, Headers: keptHeaders(r.Header),
+		Scenario: scenarioKey(r), DoneMS: -1, Headers: headersToLog(r.Header),
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +73,8 @@ func (l *requestLog) sinceStart() int64 {
 	return l.elapsedMillis()
 }
 
-func keptHeaders(header http.Header) map[string]string {
-	kept := map[string]string{}
+func headersToLog(header http.Header) map[string]string {
+	logged := map[string]string{}
 	for _, name := range loggedHeaders {
 		value := header.Get(name)
 		if value == "" {
@@ -83,9 +83,9 @@ func keptHeaders(header http.Header) map[string]string {
 		if name == "Authorization" {
 			value, _, _ = strings.Cut(value, " ")
 		}
-		kept[name] = value
+		logged[name] = value
 	}
-	return kept
+	return logged
 }
 
 // listRequests returns copies of the entries of a scenario (all if empty) whose path

@@ -44,13 +44,13 @@ func (s *scenario) countUp(name string) int {
 func (s *scenario) allowRequest(path string, limit int, now time.Time) (bool, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := slices.DeleteFunc(s.recent[path], func(at time.Time) bool { return now.Sub(at) >= time.Second })
-	if len(kept) < limit {
-		s.recent[path] = append(kept, now)
+	recent := slices.DeleteFunc(s.recent[path], func(at time.Time) bool { return now.Sub(at) >= time.Second })
+	if len(recent) < limit {
+		s.recent[path] = append(recent, now)
 		return true, 0
 	}
-	s.recent[path] = kept
-	return false, time.Second - now.Sub(kept[len(kept)-limit])
+	s.recent[path] = recent
+	return false, time.Second - now.Sub(recent[len(recent)-limit])
 }
 
 // scenarios holds the states of all keys, up to a limit.

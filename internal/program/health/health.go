@@ -19,8 +19,8 @@ import (
 const (
 	// patience bounds one check.
 	patience = 3 * time.Second
-	// keptFor is how long the result of a check is reused, so that frequent probes do not overload what is checked.
-	keptFor = time.Second
+	// reusedFor is how long the result of a check is reused, so that frequent probes do not overload what is checked.
+	reusedFor = time.Second
 )
 
 // Dependency is something that a program needs in order to work. Its methods are safe for concurrent use.
@@ -38,7 +38,7 @@ type Dependency struct {
 func (d *Dependency) Err(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.asked) < keptFor {
+	if time.Since(d.asked) < reusedFor {
 		return d.err
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)

@@ -66,8 +66,8 @@ func TestProbes(t *testing.T) {
 	unready("it is stopping")
 }
 
-// TestChecksAreKept: probes that come often check once a second.
-func TestChecksAreKept(t *testing.T) {
+// TestChecksAreReused: probes that come often check once a second.
+func TestChecksAreReused(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32
 	check := &health.Dependency{Check: func(context.Context) error { made.Add(1); return io.EOF }}

@@ -23,10 +23,10 @@ import (
 // the size of its data.
 const CachedWorkflows = 2000
 
-// KeepWorkflows bounds the workflows that the workers of this process cache together; 0 is CachedWorkflows. An
+// BoundCachedWorkflows bounds the workflows that the workers of this process cache together; 0 is CachedWorkflows. An
 // evicted workflow is replayed from its history when something happens to it. It applies to workers created
 // afterwards.
-func KeepWorkflows(most int) {
+func BoundCachedWorkflows(most int) {
 	worker.SetStickyWorkflowCacheSize(cmp.Or(most, CachedWorkflows))
 }
 

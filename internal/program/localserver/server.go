@@ -88,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		if err := os.MkdirAll(filepath.Dir(options.DBFile), 0o700); err != nil {
 			return nil, fmt.Errorf("make the folder of %s: %w", options.DBFile, err)
 		}
-		keepPrivate(options.DBFile)
+		makePrivate(options.DBFile)
 	}
 	for attempt := 1; ; attempt++ {
 		server, err := startServer(ctx, options)
@@ -306,18 +306,18 @@ type ServerFile struct {
 	UISocket     string `json:"ui_socket"` // "" where the web UI has a port
 }
 
-// KeptAt returns the server of `starter dev` if it has the given address, else the zero value. The key in another
+// ServerFileOf returns the server of `starter dev` if it has the given address, else the zero value. The key in another
 // user's file is not used.
-func KeptAt(address string) ServerFile {
+func ServerFileOf(address string) ServerFile {
 	data, err := ReadOwn(filepath.Join(private.Folder, "dev.json"))
 	if err != nil {
 		return ServerFile{}
 	}
-	var kept ServerFile
-	if json.Unmarshal(data, &kept) != nil || spelledAddress(kept.Address) != spelledAddress(address) {
+	var file ServerFile
+	if json.Unmarshal(data, &file) != nil || spelledAddress(file.Address) != spelledAddress(address) {
 		return ServerFile{}
 	}
-	return kept
+	return file
 }
 
 // spelledAddress returns an address with "localhost" for any name of this machine, as people type it.

@@ -74,7 +74,7 @@ func TestServerServesWhenStartReturns(t *testing.T) {
 	require.ErrorAs(t, err, &none)
 }
 
-func TestFileKeepsRunsOverARestart(t *testing.T) {
+func TestFileStoresRunsOverARestart(t *testing.T) {
 	t.Parallel()
 	options := localserver.Options{Binary: binary(t), DBFile: filepath.Join(t.TempDir(), "new", "temporal.db")}
 	first := start(t, options)

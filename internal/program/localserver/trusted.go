@@ -61,9 +61,9 @@ func OwnFolder(path string) error {
 	return os.Chmod(path, 0o700) //nolint:gosec // a folder
 }
 
-// keepPrivate removes the permissions of others from a database file that an earlier version, or another program, has
+// makePrivate removes the permissions of others from a database file that an earlier version, or another program, has
 // created.
-func keepPrivate(file string) {
+func makePrivate(file string) {
 	for _, path := range []string{file, file + "-wal", file + "-shm", file + "-journal"} {
 		_ = os.Chmod(path, 0o600) // of nothing to lose: it is not there, or not ours
 	}

@@ -72,9 +72,9 @@ func stripValues(message protoreflect.Message) {
 
 // stripPayload replaces a value by its encoding, JSON type, and size in bytes.
 func stripPayload(value *commonpb.Payload) {
-	kept := map[string][]byte{"bytes": []byte(strconv.Itoa(len(value.GetData())))}
+	stripped := map[string][]byte{"bytes": []byte(strconv.Itoa(len(value.GetData())))}
 	if encoding := value.GetMetadata()["encoding"]; encoding != nil {
-		kept["encoding"] = encoding
+		stripped["encoding"] = encoding
 	}
 	var decoded any
 	kind := "binary"
@@ -94,6 +94,6 @@ func stripPayload(value *commonpb.Payload) {
 			kind = "number"
 		}
 	}
-	kept["type"] = []byte(kind)
-	value.Metadata, value.Data = kept, nil
+	stripped["type"] = []byte(kind)
+	value.Metadata, value.Data = stripped, nil
 }

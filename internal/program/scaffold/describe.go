@@ -253,7 +253,7 @@ func (d *Description) connectionName() string {
 
 // filterHeaders keeps only the headers that the request needs.
 func (d *Description) filterHeaders() {
-	var kept []Pair
+	var needed []Pair
 	isLogin := func(p Pair) bool { return p.Name == "authorization" }
 	slices.SortStableFunc(d.Headers, func(a, b Pair) int { // what logs in most surely goes first
 		switch {
@@ -282,10 +282,10 @@ func (d *Description) filterHeaders() {
 		case header.Name == "accept" && (text == "*/*" || strings.HasPrefix(text, "application/json") && !strings.Contains(text, "version")):
 		case header.Name == "content-type" && d.impliesType(text):
 		default:
-			kept = append(kept, header)
+			needed = append(needed, header)
 		}
 	}
-	d.Headers = kept
+	d.Headers = needed
 }
 
 // isLoginHeader reports whether a header contains credentials.
@@ -424,11 +424,11 @@ func (d *Description) beginBelow(first []string, hidden []int, rest []string) bo
 	if !strings.HasSuffix(d.login.form, host) {
 		return false
 	}
-	kept := slices.Clone(first)
+	segments := slices.Clone(first)
 	for _, i := range hidden {
-		kept[i] = "PATH_TOKEN"
+		segments[i] = "PATH_TOKEN"
 	}
-	d.login.form += strings.Join(kept, "/")
+	d.login.form += strings.Join(segments, "/")
 	d.login.below = true
 	d.Path = "/" + strings.Join(rest, "/")
 	d.Notes = append(d.Notes, "part of the path may be a secret and was moved to the connection "+d.login.name+"; the playbook's url is relative to its path")

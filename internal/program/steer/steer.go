@@ -69,7 +69,7 @@ const (
 	Unchanged CommandOutcome = "unchanged" // it was so already
 	Refused   CommandOutcome = "refused"
 	Unknown   CommandOutcome = "unknown" // no worker responded
-	Kept      CommandOutcome = "kept"    // the server keeps it until a worker is back
+	Pending   CommandOutcome = "kept"    // the server keeps it until a worker is back
 )
 
 // Result is the response of a run to a command.

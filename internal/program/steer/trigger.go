@@ -49,7 +49,7 @@ func (s *Dispatcher) TriggerSchedule(
 		return TriggerResult{}, fmt.Errorf("the name of who triggers the schedule and the reason may have at most %d bytes each", protocol.MaxSaid)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
-	if err := s.keepTrigger(ctx, found.ID, at, said); err != nil {
+	if err := s.recordTrigger(ctx, found.ID, at, said); err != nil {
 		return TriggerResult{}, err
 	}
 	_, err := s.Client.WorkflowService().PatchSchedule(ctx, &workflowservice.PatchScheduleRequest{
@@ -68,21 +68,21 @@ const (
 	// mostTriggers is how many triggers a schedule's memo holds: those whose runs may not have begun. Each makes the
 	// memo larger, and Temporal accepts up to 2 MB.
 	mostTriggers = 20
-	// mostKeeping is how often a trigger is recorded again after another update of the schedule undid it: programs
+	// mostRecordings is how often a trigger is recorded again after another update of the schedule undid it: programs
 	// that constantly update it would block the command forever.
-	mostKeeping = 5
+	mostRecordings = 5
 )
 
-// keepTrigger records in the memo of a schedule's action who triggers it at a time. The server ignores, without an
+// recordTrigger records in the memo of a schedule's action who triggers it at a time. The server ignores, without an
 // error, an update of a schedule that has changed since it was described.
-func (s *Dispatcher) keepTrigger(ctx context.Context, id string, at time.Time, said interpreter.Said) error {
-	for range mostKeeping {
+func (s *Dispatcher) recordTrigger(ctx context.Context, id string, at time.Time, said interpreter.Said) error {
+	for range mostRecordings {
 		described, err := s.Client.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{Namespace: s.Namespace, ScheduleId: id})
 		if err != nil {
 			return err
 		}
-		isKept, err := addTrigger(described.GetSchedule().GetAction().GetStartWorkflow(), protocol.TriggerKey(at), said)
-		if isKept || err != nil {
+		recorded, err := addTrigger(described.GetSchedule().GetAction().GetStartWorkflow(), protocol.TriggerKey(at), said)
+		if recorded || err != nil {
 			return err
 		}
 		_, err = s.Client.WorkflowService().UpdateSchedule(ctx, &workflowservice.UpdateScheduleRequest{
@@ -96,7 +96,7 @@ func (s *Dispatcher) keepTrigger(ctx context.Context, id string, at time.Time, s
 }
 
 // addTrigger adds who triggers a schedule at a time to the memo of its action; true if it is there already.
-func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said interpreter.Said) (isKept bool, err error) {
+func addTrigger(action *workflowpb.NewWorkflowExecutionInfo, key string, said interpreter.Said) (recorded bool, err error) {
 	if action == nil {
 		return true, nil // it starts no workflow
 	}

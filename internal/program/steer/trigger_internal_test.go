@@ -21,19 +21,19 @@ func TestAddTrigger(t *testing.T) {
 	said := func(i int) interpreter.Said { return interpreter.Said{By: "ana", Reason: fmt.Sprint(i)} }
 	key := func(i int) string { return fmt.Sprintf("2026-01-01T00:00:%02dZ", i) }
 	for i := range mostTriggers + 5 {
-		isKept, err := addTrigger(action, key(i), said(i))
+		recorded, err := addTrigger(action, key(i), said(i))
 		require.NoError(t, err)
-		require.False(t, isKept)
-		isKept, err = addTrigger(action, key(i), said(i))
+		require.False(t, recorded)
+		recorded, err = addTrigger(action, key(i), said(i))
 		require.NoError(t, err)
-		require.True(t, isKept, "it is there already")
+		require.True(t, recorded, "it is there already")
 	}
-	var kept map[string]interpreter.Said
-	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(action.Memo.Fields[protocol.TriggersMemo], &kept))
-	require.Len(t, kept, mostTriggers)
-	require.Equal(t, said(5), kept[key(5)])
+	var triggers map[string]interpreter.Said
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(action.Memo.Fields[protocol.TriggersMemo], &triggers))
+	require.Len(t, triggers, mostTriggers)
+	require.Equal(t, said(5), triggers[key(5)])
 	require.Equal(t, []byte("x"), action.Memo.Fields["vouch"].Data)
-	isKept, err := addTrigger(&workflowpb.NewWorkflowExecutionInfo{}, key(1), said(1))
+	recorded, err := addTrigger(&workflowpb.NewWorkflowExecutionInfo{}, key(1), said(1))
 	require.NoError(t, err)
-	require.False(t, isKept)
+	require.False(t, recorded)
 }

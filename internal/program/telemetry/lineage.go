@@ -84,25 +84,25 @@ type lineageJSON struct {
 }
 
 func (l lineage) toPayload() (*commonpb.Payload, error) {
-	kept := lineageJSON{Trace: l.Trace.String(), Flags: byte(l.Flags)}
+	encoded := lineageJSON{Trace: l.Trace.String(), Flags: byte(l.Flags)}
 	if l.Parent.IsValid() {
-		kept.Parent = l.Parent.String()
+		encoded.Parent = l.Parent.String()
 	}
 	if l.Run.IsValid() {
-		kept.Run = l.Run.String()
+		encoded.Run = l.Run.String()
 	}
-	return converter.GetDefaultDataConverter().ToPayload(kept)
+	return converter.GetDefaultDataConverter().ToPayload(encoded)
 }
 
 // lineageOf decodes a lineage. Any client may start a run with any header, so an invalid value is ignored.
 func lineageOf(payload *commonpb.Payload) (l lineage, ok bool) {
-	var kept lineageJSON
-	if converter.GetDefaultDataConverter().FromPayload(payload, &kept) != nil {
+	var encoded lineageJSON
+	if converter.GetDefaultDataConverter().FromPayload(payload, &encoded) != nil {
 		return lineage{}, false
 	}
-	l.Flags = trace.TraceFlags(kept.Flags) & trace.FlagsSampled
-	ok = decodeHex(kept.Trace, l.Trace[:]) && (kept.Parent == "" || decodeHex(kept.Parent, l.Parent[:])) &&
-		(kept.Run == "" || decodeHex(kept.Run, l.Run[:]))
+	l.Flags = trace.TraceFlags(encoded.Flags) & trace.FlagsSampled
+	ok = decodeHex(encoded.Trace, l.Trace[:]) && (encoded.Parent == "" || decodeHex(encoded.Parent, l.Parent[:])) &&
+		(encoded.Run == "" || decodeHex(encoded.Run, l.Run[:]))
 	return l, ok && l.Trace.IsValid()
 }
 

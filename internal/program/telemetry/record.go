@@ -33,9 +33,9 @@ type recorder struct {
 	meter  metric.Meter
 	byName map[string]instrument
 	names  names
-	// sets caches attributes by metric and label values; kept is the number of entries, at most about maxSeries.
+	// sets caches attributes by metric and label values; cached is the number of entries, at most about maxSeries.
 	sets     sync.Map
-	kept     atomic.Int64
+	cached   atomic.Int64
 	readings map[*meter.Metric]*readings
 }
 
@@ -110,7 +110,7 @@ func (r *recorder) attributesOf(m *meter.Metric, values []string) metric.Measure
 		all[i] = attribute.String(m.Labels[i], value)
 	}
 	set := metric.WithAttributeSet(attribute.NewSet(all...))
-	if r.kept.Add(1) <= maxSeries {
+	if r.cached.Add(1) <= maxSeries {
 		r.sets.Store(key, set)
 	}
 	return set

@@ -116,7 +116,7 @@ func (t *trial) driveCall(ctx context.Context) error {
 	for ctx.Err() == nil && t.report.Stopped == "" {
 		now := time.Now().UTC()
 		command := t.call.Next(now)
-		if turns := t.call.View().Attempts > 0 && t.call.View().RequestAttempts == 0; turns && t.requests >= t.Pages &&
+		if paged := t.call.View().Attempts > 0 && t.call.View().RequestAttempts == 0; paged && t.requests >= t.Pages &&
 			(command.Kind == call.DoAttempt || command.Kind == call.DoWait) {
 			t.report.Notes = append(t.report.Notes, fmt.Sprintf("left after %d pages; --pages N requests more", t.requests))
 			t.call.EndHere(now)

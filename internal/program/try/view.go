@@ -156,16 +156,16 @@ func (t *trial) nextThing(in interpreter.ToolInput) *NextThing {
 	if wait := ahead.Wait; wait != nil {
 		following.Kind, following.Seconds, following.Text = NextWait, wait.Delay.Seconds(), t.maskedText(waitText(wait.Summary))
 	}
-	turns := ahead.Request != nil
+	paged := ahead.Request != nil
 	switch {
-	case turns:
+	case paged:
 		following.Kind = NextRequest
 		following.Changes = t.requestDiffs(in, *ahead.Request)
 		following.Text = "the next page"
 	case following.Kind == NextRequest && !ahead.Attempt:
 		following.Kind, following.Text = NextStop, "the call is held for people, who decide how it continues"
 	}
-	if turns && t.requests >= t.Pages {
+	if paged && t.requests >= t.Pages {
 		following.Kind = NextStop
 		following.Text = fmt.Sprintf("the next page, which is not requested: --pages %d", t.Pages)
 	}

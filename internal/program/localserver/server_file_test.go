@@ -9,23 +9,23 @@ import (
 	"reprise/internal/program/localserver"
 )
 
-// TestTheServerKeptUpHere changes the working directory, so it does not
+// TestTheServerOfThisFolder changes the working directory, so it does not
 // run in parallel.
-func TestTheServerKeptUpHere(t *testing.T) {
+func TestTheServerOfThisFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
-	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
+	require.Empty(t, localserver.ServerFileOf("127.0.0.1:7233"))
 	require.NoError(t, os.Mkdir(".reprise", 0o700))
 	state := `{"address": "127.0.0.1:7233", "payload_store": "file:///somewhere", "key": "k"}`
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte(state), 0o600))
 	require.Equal(t, localserver.ServerFile{Address: "127.0.0.1:7233", PayloadStore: "file:///somewhere", Key: "k"},
-		localserver.KeptAt("127.0.0.1:7233"))
+		localserver.ServerFileOf("127.0.0.1:7233"))
 	for address, same := range map[string]bool{
 		"localhost:7233": true, "[::1]:7233": true, "localhost:7234": false, "temporal.example.com:7233": false, "localhost": false, "": false,
 	} {
-		require.Equal(t, same, localserver.KeptAt(address) != localserver.ServerFile{}, address)
+		require.Equal(t, same, localserver.ServerFileOf(address) != localserver.ServerFile{}, address)
 	}
 	require.NoError(t, os.Chmod(".reprise/dev.json", 0o640)) //nolint:gosec // what others may read is refused
-	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
+	require.Empty(t, localserver.ServerFileOf("127.0.0.1:7233"))
 	_, err := localserver.ReadOwn(".reprise/dev.json")
 	require.ErrorIs(t, err, localserver.ErrForeign)
 	require.NoError(t, os.Rename(".reprise/dev.json", ".reprise/other.json"))
@@ -41,5 +41,5 @@ func TestTheServerKeptUpHere(t *testing.T) {
 		require.NoError(t, os.Remove(".reprise/dev.json"))
 	}
 	require.NoError(t, os.WriteFile(".reprise/dev.json", []byte("{"), 0o600))
-	require.Empty(t, localserver.KeptAt("127.0.0.1:7233"))
+	require.Empty(t, localserver.ServerFileOf("127.0.0.1:7233"))
 }
