@@ -35,8 +35,8 @@ const (
 	mostForState, mostForLag = 0.1, 0.6
 	// maxPayload bounds the largest payload, in bytes.
 	maxPayload = 128 << 10
-	// keptConnection is the name of the database connection in playbooks.
-	keptConnection = "bench"
+	// benchConnection is the name of the database connection in playbooks.
+	benchConnection = "bench"
 )
 
 // loads are runs that load pages into tables of one database.
@@ -79,7 +79,7 @@ func (b *bench) printIncremental(ctx context.Context, o options, stdout io.Write
 		return err
 	}
 	defer server.Stop()
-	if err := os.Setenv(tool.ConnectionVariable(keptConnection), server.URL); err != nil {
+	if err := os.Setenv(tool.ConnectionVariable(benchConnection), server.URL); err != nil {
 		return err
 	}
 	l := &loads{bench: b, api: newRowsAPI(), postgres: serverProcess(server.PID)}
@@ -350,5 +350,5 @@ func loadBook(url, name string, c load) string {
     auth: %s
     statement: SELECT count(*) AS n FROM %s
 output: "{{ count[0].n }}"
-`, url, since, state, keptConnection, name, c.mode, keptConnection, name)
+`, url, since, state, benchConnection, name, c.mode, benchConnection, name)
 }

@@ -153,7 +153,7 @@ func plainMain(ctx context.Context, load string, stdin io.Reader, stdout io.Writ
 	if _, err := fmt.Sscan(load, &url, &table, &mode); err != nil {
 		return fmt.Errorf("-plain %q: %w", load, err)
 	}
-	db, err := pgx.Connect(ctx, os.Getenv(tool.ConnectionVariable(keptConnection)))
+	db, err := pgx.Connect(ctx, os.Getenv(tool.ConnectionVariable(benchConnection)))
 	if err != nil {
 		return err
 	}

@@ -55,12 +55,12 @@ func drawSeed() uint64 {
 func TestChaos(t *testing.T) {
 	seed := drawSeed()
 	short := *roundsFlag <= shortForm
-	turns := kinds(short, rand.New(rand.NewPCG(seed, 0)).Shuffle)
+	disturbances := kinds(short, rand.New(rand.NewPCG(seed, 0)).Shuffle)
 	report := newReport(t, "chaos", seed)
 	for number := range report.numbers(*roundsFlag) {
-		disturbance := turns[(number-1)%len(turns)]
+		disturbance := disturbances[(number-1)%len(disturbances)]
 		report.round(t, number, disturbance.name, func(t *testing.T) {
-			r := newRound(t, number, short, seed, disturbance, (number-1)/len(turns))
+			r := newRound(t, number, short, seed, disturbance, (number-1)/len(disturbances))
 			took := r.play()
 			report.add(&r.stage, disturbance.name, r.scenario.String(), took, r.surplus())
 		})

@@ -61,8 +61,8 @@ func kinds(short bool, draw func(n int, swap func(i, j int))) []disturbance {
 // anyLoop is sequential, parallel, in batches, or long enough to run in shards or
 // to go on in another history.
 func anyLoop(r *round) shape {
-	if !r.short && r.turn%2 == 1 {
-		return longHistory(r, r.turn-1)
+	if !r.short && r.repetition%2 == 1 {
+		return longHistory(r, r.repetition-1)
 	}
 	shapes := []func(*round) shape{sequential, apart, batches}
 	if !r.short && r.chance(6) {
@@ -96,7 +96,7 @@ func continues(r *round) shape {
 	if r.short {
 		return longHistory(r, r.random.IntN(longHistories))
 	}
-	return longHistory(r, r.turn)
+	return longHistory(r, r.repetition)
 }
 
 // longHistories is how many kinds there are.

@@ -17,7 +17,7 @@ func TestRowsInBlocks(t *testing.T) {
 			t.Parallel()
 			seed := drawSeed()
 			pages := widePages(rand.New(rand.NewPCG(seed, uint64(number))))
-			r := newIncrementalRound(t, number+1, seed, incrementalTurn{sink: sink, order: "at", where: placePage, pages: pages})
+			r := newIncrementalRound(t, number+1, seed, incrementalCase{sink: sink, order: "at", where: placePage, pages: pages})
 			r.startWorker()
 			blocks := 0
 			for range 3 {
@@ -39,7 +39,7 @@ func TestRowsInBlocks(t *testing.T) {
 func (r *incrementalRound) blocks() (count int) {
 	r.t.Helper()
 	const query = "SELECT count(*) AS n FROM " + sqltool.BlocksTable
-	if r.turn.isPostgres() {
+	if r.of.isPostgres() {
 		return int(r.db.Query(r.t, query)[0]["n"].(int64))
 	}
 	db := r.sqlite("kept.db")

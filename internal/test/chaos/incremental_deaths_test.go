@@ -99,7 +99,7 @@ func (r *incrementalRound) killDatabaseBehindRun() {
 // nothing is tried again.
 func (r *incrementalRound) endWithout(run client.WorkflowRun) {
 	r.t.Helper()
-	if r.turn.again {
+	if r.of.again {
 		r.finish(run)
 		return
 	}
@@ -112,7 +112,7 @@ func (r *incrementalRound) endWithout(run client.WorkflowRun) {
 // mortal gives the round servers of its own, which it may kill.
 func (r *incrementalRound) mortal() {
 	r.ownServer()
-	if r.turn.isPostgres() {
+	if r.of.isPostgres() {
 		r.db = testenv.PostgresServer(r.t)
 	}
 }

@@ -22,7 +22,7 @@ var samplesFlag = flag.Int("chaos.samples", 0, "how often TestWatermarkIsBehindI
 // below the watermark that were read until then, while runs write them and workers die.
 func TestWatermarkIsBehindItsRows(t *testing.T) {
 	t.Parallel()
-	r := newIncrementalRound(t, 1, drawSeed(), incrementalTurn{sink: "postgres insert", order: "at", where: placePage, pages: narrow})
+	r := newIncrementalRound(t, 1, drawSeed(), incrementalCase{sink: "postgres insert", order: "at", where: placePage, pages: narrow})
 	r.lag, r.source.late = "0s", 0 // a row that is read late is below it before it is written
 	r.startWorker()
 	ctx, stop := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func TestWatermarkIsBehindItsRows(t *testing.T) {
 		defer stop()
 		sampled <- r.sample(ctx, &samples)
 	}()
-	for turn := 0; turn < 2 || samples.Load() < int64(*samplesFlag) && ctx.Err() == nil; turn++ {
+	for cycle := 0; cycle < 2 || samples.Load() < int64(*samplesFlag) && ctx.Err() == nil; cycle++ {
 		for range 3 {
 			r.source.busy()
 			r.finish(r.start())

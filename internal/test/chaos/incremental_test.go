@@ -25,17 +25,17 @@ import (
 func TestIncremental(t *testing.T) {
 	t.Parallel()
 	seed := drawSeed()
-	turns := incrementalTurns(rand.New(rand.NewPCG(seed, 1)))
+	cases := incrementalCases(rand.New(rand.NewPCG(seed, 1)))
 	report := newReport(t, "incremental", seed)
 	for number := range report.numbers(*roundsFlag) {
-		turn := turns[(number-1)%len(turns)]
-		report.round(t, number, turn.String(), func(t *testing.T) {
-			r := newIncrementalRound(t, number, seed, turn, (*incrementalRound).mortal)
+		of := cases[(number-1)%len(cases)]
+		report.round(t, number, of.String(), func(t *testing.T) {
+			r := newIncrementalRound(t, number, seed, of, (*incrementalRound).mortal)
 			began := time.Now()
 			r.play()
 			r.worker.Stop()
 			require.Empty(t, r.faults())
-			report.add(&r.stage, turn.String(), fmt.Sprintf("%d runs", r.runs), time.Since(began), 0)
+			report.add(&r.stage, of.String(), fmt.Sprintf("%d runs", r.runs), time.Since(began), 0)
 		})
 	}
 }
@@ -45,7 +45,7 @@ func TestIncremental(t *testing.T) {
 func TestIncrementalWithoutLag(t *testing.T) {
 	t.Parallel()
 	for number := 1; number <= 5; number++ {
-		r := newIncrementalRound(t, number, drawSeed(), incrementalTurn{sink: "postgres upsert", order: "at", where: placePage, pages: narrow})
+		r := newIncrementalRound(t, number, drawSeed(), incrementalCase{sink: "postgres upsert", order: "at", where: placePage, pages: narrow})
 		r.lag = "0s"
 		r.startWorker()
 		for range 6 {
@@ -62,8 +62,8 @@ func TestIncrementalWithoutLag(t *testing.T) {
 	require.Fail(t, "rows that are seen late are never missed")
 }
 
-// incrementalTurn is what a round is about.
-type incrementalTurn struct {
+// incrementalCase is what a round is about.
+type incrementalCase struct {
 	sink  string // tool and mode
 	order string // of the source, "token" for one that gives tokens
 	where string // of the sink
@@ -75,7 +75,7 @@ type incrementalTurn struct {
 	skews bool // the clock is another one for each worker
 }
 
-func (t incrementalTurn) String() string {
+func (t incrementalCase) String() string {
 	text := fmt.Sprintf("%s per %s, %s", t.sink, t.where, t.order)
 	if t.loop {
 		text += fmt.Sprintf(", loop of batch %d", t.batch)
@@ -95,7 +95,7 @@ func (t incrementalTurn) String() string {
 	return text
 }
 
-func (t incrementalTurn) isPostgres() bool { return strings.HasPrefix(t.sink, "postgres") }
+func (t incrementalCase) isPostgres() bool { return strings.HasPrefix(t.sink, "postgres") }
 
 var incrementalSinks = map[string]string{
 	"postgres insert": "tool: postgres, auth: pg, table: kept, mode: insert, key: [shop, id, version]",
@@ -105,15 +105,15 @@ var incrementalSinks = map[string]string{
 	kindFile:          "tool: file, path: kept.jsonl",
 }
 
-// incrementalTurns are all of them, in an order that is drawn, the sinks in turn.
-func incrementalTurns(random *rand.Rand) []incrementalTurn {
+// incrementalCases are all of them, in an order that is drawn, the sinks in turn.
+func incrementalCases(random *rand.Rand) []incrementalCase {
 	sinks := slices.Sorted(maps.Keys(incrementalSinks))
-	bySink := map[string][]incrementalTurn{}
+	bySink := map[string][]incrementalCase{}
 	for _, sink := range sinks {
 		for _, order := range []string{"at", "id", "token"} {
 			for _, where := range []string{placePage, placeEnd} {
 				for _, loop := range []bool{false, true} {
-					bySink[sink] = append(bySink[sink], incrementalTurn{
+					bySink[sink] = append(bySink[sink], incrementalCase{
 						sink: sink, order: order, where: where, loop: loop, batch: 1 + random.IntN(2), alone: random.IntN(2) == 0,
 						again: random.IntN(2) == 0 && strings.HasPrefix(sink, "postgres"), pages: drawPages(random, sink, order),
 						skews: random.IntN(3) == 0,
@@ -125,13 +125,13 @@ func incrementalTurns(random *rand.Rand) []incrementalTurn {
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	random.Shuffle(len(sinks), func(i, j int) { sinks[i], sinks[j] = sinks[j], sinks[i] })
-	var turns []incrementalTurn
+	var cases []incrementalCase
 	for at := range bySink[sinks[0]] {
 		for _, sink := range sinks {
-			turns = append(turns, bySink[sink][at])
+			cases = append(cases, bySink[sink][at])
 		}
 	}
-	return turns
+	return cases
 }
 
 // drawPages has most rounds that keep blocks reach them: those of inserts whose source has an order.
@@ -150,7 +150,7 @@ func drawPages(random *rand.Rand, sink, order string) pageShape {
 type incrementalRound struct {
 	stage
 
-	turn   incrementalTurn
+	of     incrementalCase
 	source *clocked
 	lag    string
 	runs   int
@@ -165,14 +165,14 @@ const skewedBy = 15 * time.Second
 const late, lag = 1500 * time.Millisecond, 3 * time.Second
 
 func newIncrementalRound(
-	t *testing.T, number int, seed uint64, turn incrementalTurn, prepare ...func(*incrementalRound),
+	t *testing.T, number int, seed uint64, of incrementalCase, prepare ...func(*incrementalRound),
 ) *incrementalRound {
 	t.Helper()
-	covers := lag + turn.pages.dated
-	if turn.skews {
+	covers := lag + of.pages.dated
+	if of.skews {
 		covers += skewedBy
 	}
-	r := &incrementalRound{stage: newStage(t, number, seed), turn: turn, lag: covers.String()}
+	r := &incrementalRound{stage: newStage(t, number, seed), of: of, lag: covers.String()}
 	for _, prepare := range prepare {
 		prepare(r)
 	}
@@ -181,14 +181,14 @@ func newIncrementalRound(
 	}
 	r.queue = r.env.NewTaskQueue()
 	shops := []string{"a"}
-	if turn.loop {
+	if of.loop {
 		shops = []string{"a", "b", "c"}
 	}
-	r.source = newClocked(t, rand.New(rand.NewPCG(seed, uint64(number)+1000)), late, turn.pages, shops...)
+	r.source = newClocked(t, rand.New(rand.NewPCG(seed, uint64(number)+1000)), late, of.pages, shops...)
 	r.requests = r.source.count
 	r.made = func() string { return fmt.Sprintf("%d requests were made", r.requests()) }
 	table := "CREATE TABLE kept (shop text, id bigint, version bigint, at text"
-	if strings.HasSuffix(turn.sink, "upsert") {
+	if strings.HasSuffix(of.sink, "upsert") {
 		table += ", PRIMARY KEY (shop, id)"
 	}
 	r.db.Exec(t, table+")")
@@ -216,30 +216,30 @@ workflow:
 `
 
 func (r *incrementalRound) playbook() string {
-	sink, fill := incrementalSinks[r.turn.sink], map[string]string{}
-	if r.turn.again {
+	sink, fill := incrementalSinks[r.of.sink], map[string]string{}
+	if r.of.again {
 		sink += ", " + sinkRetry
 	}
 	sink = "sink: {" + sink + "}"
-	fill["PARAMS"] = `since: "{{ incremental.value }}", order: ` + r.turn.order
+	fill["PARAMS"] = `since: "{{ incremental.value }}", order: ` + r.of.order
 	fill["INCREMENTAL"] = `cursor_path: at, initial_value: "2020-01-01T00:00:00Z", lag: ` + r.lag
-	switch r.turn.order {
+	switch r.of.order {
 	case "at":
 		fill["INCREMENTAL"] += ", row_order: asc"
 	case "token":
 		fill["PARAMS"], fill["INCREMENTAL"] = `token: "{{ incremental.value }}"`, `token: "{{ response.token }}"`
 	}
-	if r.turn.alone {
+	if r.of.alone {
 		fill["ALONE"] = "pages_per_activity: 1,"
 	}
 	end := "STEP_SINK"
-	if r.turn.loop {
+	if r.of.loop {
 		end = "END_SINK"
-		fill["LOOP"] = fmt.Sprintf("loop: {collection: \"{{ shops }}\", element: shop, mode: parallel, batch: %d, END_SINK}", r.turn.batch)
+		fill["LOOP"] = fmt.Sprintf("loop: {collection: \"{{ shops }}\", element: shop, mode: parallel, batch: %d, END_SINK}", r.of.batch)
 	}
-	if r.turn.where == placePage {
+	if r.of.where == placePage {
 		fill["PAGE_SINK"] = "per_iteration: {" + sink + "}"
-		if r.turn.loop { // one of no consequence: the loop needs none
+		if r.of.loop { // one of no consequence: the loop needs none
 			fill["END_SINK"] = ""
 		}
 	} else {
@@ -304,7 +304,7 @@ func (r *incrementalRound) play() {
 // startWorker starts a worker, whose clock may be ahead of that of the one before, or behind it.
 func (r *incrementalRound) startWorker() {
 	r.t.Helper()
-	if !r.turn.skews {
+	if !r.of.skews {
 		r.stage.startWorker()
 		return
 	}
@@ -332,7 +332,7 @@ func (r *incrementalRound) strikes() []incrementalStrike {
 		server, server,
 		{"server killed behind a run", r.killServerBehindRun},
 	}
-	if r.turn.isPostgres() {
+	if r.of.isPostgres() {
 		write := incrementalStrike{"database killed in a write", r.killDatabaseInWrite}
 		strikes = append(strikes, incrementalStrike{"database killed in a run", r.killDatabaseInRun}, write, write,
 			incrementalStrike{"database killed behind a run", r.killDatabaseBehindRun})
@@ -416,7 +416,7 @@ func (r *incrementalRound) freeze() {
 	time.Sleep(500 * time.Millisecond) // in which it writes
 	still.Kill()
 	for _, run := range runs {
-		if strings.HasPrefix(r.turn.sink, "sqlite") { // whose file it may have locked, in the midst of a write
+		if strings.HasPrefix(r.of.sink, "sqlite") { // whose file it may have locked, in the midst of a write
 			r.endWithout(run)
 			continue
 		}
@@ -440,8 +440,8 @@ func (r *incrementalRound) faults() []string {
 	var faults []string
 	times := map[string]int{}
 	held := map[string]version{}
-	for _, row := range r.kept() {
-		if times[row.key()]++; times[row.key()] > 1 && r.turn.sink != kindFile {
+	for _, row := range r.destinationRows() {
+		if times[row.key()]++; times[row.key()] > 1 && r.of.sink != kindFile {
 			faults = append(faults, "doubled: "+row.key())
 		}
 		if !r.source.versions[row.key()] {
@@ -453,7 +453,7 @@ func (r *incrementalRound) faults() []string {
 		for _, row := range r.source.visible(shop) {
 			at, there := held[fmt.Sprintf("%s/%d", shop, row.ID)]
 			switch {
-			case strings.HasSuffix(r.turn.sink, "upsert") && there && at.Version != row.Version:
+			case strings.HasSuffix(r.of.sink, "upsert") && there && at.Version != row.Version:
 				faults = append(faults, fmt.Sprintf("old: %s in place of %s", at.key(), row.key()))
 			case times[row.key()] == 0:
 				faults = append(faults, "lacks: "+row.key())
@@ -463,15 +463,15 @@ func (r *incrementalRound) faults() []string {
 	return faults
 }
 
-// kept are the rows of the destination.
-func (r *incrementalRound) kept() []version {
+// destinationRows are the rows of the destination.
+func (r *incrementalRound) destinationRows() []version {
 	r.t.Helper()
 	const query = "SELECT id, version, at, shop FROM kept"
 	var rows []version
 	switch {
-	case r.turn.sink == kindFile:
+	case r.of.sink == kindFile:
 		return lines[version](&r.stage, "kept.jsonl")
-	case r.turn.isPostgres():
+	case r.of.isPostgres():
 		convert(r.t, r.db.Query(r.t, query), &rows)
 		return rows
 	}

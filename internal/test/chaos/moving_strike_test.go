@@ -32,7 +32,7 @@ var (
 func (r *movingRound) strike(short bool) {
 	r.t.Helper()
 	blows, most := callBlows, maxKills
-	if r.movement.turn.place == placePage {
+	if r.movement.of.place == placePage {
 		blows = pageBlows
 	}
 	if short {

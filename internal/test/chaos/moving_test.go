@@ -19,30 +19,30 @@ import (
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	seed := drawSeed()
-	turns := movingTurns(rand.New(rand.NewPCG(seed, 0)))
+	cases := movingCases(rand.New(rand.NewPCG(seed, 0)))
 	report := newReport(t, "moving", seed)
 	for number := range report.numbers(*roundsFlag) {
-		turn := turns[(number-1)%len(turns)]
-		report.round(t, number, turn.String(), func(t *testing.T) {
-			r := newMovingRound(t, number, seed, turn)
+		of := cases[(number-1)%len(cases)]
+		report.round(t, number, of.String(), func(t *testing.T) {
+			r := newMovingRound(t, number, seed, of)
 			t.Log(r.movement)
 			r.begin(r.movement.playbook(), r.movement.workload(r.api.URL()))
 			r.strike(*roundsFlag <= shortForm)
 			took := r.outcome()
 			r.worker.Stop()
-			report.add(&r.stage, turn.String(), r.movement.String(), took, r.surplus())
+			report.add(&r.stage, of.String(), r.movement.String(), took, r.surplus())
 		})
 	}
 }
 
-// turn is the sink that a round is about.
-type turn struct {
+// movingCase is the sink that a round is about.
+type movingCase struct {
 	sink
 
 	alone bool // an activity for every page
 }
 
-func (t turn) String() string {
+func (t movingCase) String() string {
 	if t.alone {
 		return t.sink.String() + ", pages alone"
 	}
@@ -113,25 +113,25 @@ var sinkKinds = map[string]string{
 		`FROM json_each({{ args.rows }}) AS r WHERE true ON CONFLICT DO NOTHING"`,
 }
 
-// movingTurns has every sink at every place in an order that is drawn: pages
+// movingCases has every sink at every place in an order that is drawn: pages
 // twice, since they are fetched together and alone. Those of pages that come in
 // an activity with others are first.
-func movingTurns(random *rand.Rand) []turn {
+func movingCases(random *rand.Rand) []movingCase {
 	kinds := slices.Sorted(maps.Keys(sinkKinds))
 	random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	var turns, rest []turn
+	var cases, rest []movingCase
 	for _, kind := range kinds {
-		turns = append(turns, turn{sink: sink{placePage, kind}})
-		rest = append(rest, turn{sink: sink{placePage, kind}, alone: true},
-			turn{sink: sink{placeCall, kind}, alone: random.IntN(2) == 0}, turn{sink: sink{placeEnd, kind}, alone: random.IntN(2) == 0})
+		cases = append(cases, movingCase{sink: sink{placePage, kind}})
+		rest = append(rest, movingCase{sink: sink{placePage, kind}, alone: true},
+			movingCase{sink: sink{placeCall, kind}, alone: random.IntN(2) == 0}, movingCase{sink: sink{placeEnd, kind}, alone: random.IntN(2) == 0})
 	}
 	random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-	return append(turns, rest...)
+	return append(cases, rest...)
 }
 
 // movement is the playbook of a moving round and the collections that it reads.
 type movement struct {
-	turn turn
+	of movingCase
 	paging
 
 	sinks    []sink
@@ -171,8 +171,8 @@ func (m *movement) String() string {
 	return text
 }
 
-func newMovement(random *rand.Rand, t turn) *movement {
-	m := &movement{turn: t, sinks: []sink{t.sink}, loop: random.IntN(4) > 0, batch: []int{1, 3, 10}[random.IntN(3)]}
+func newMovement(random *rand.Rand, t movingCase) *movement {
+	m := &movement{of: t, sinks: []sink{t.sink}, loop: random.IntN(4) > 0, batch: []int{1, 3, 10}[random.IntN(3)]}
 	m.offset, m.collect = random.IntN(4) == 0, random.IntN(4) > 0
 	elements := 1
 	if m.loop {
@@ -213,7 +213,7 @@ func newMovement(random *rand.Rand, t turn) *movement {
 
 // another is a second sink at another place.
 func (m *movement) another(random *rand.Rand) sink {
-	places := slices.DeleteFunc([]string{placePage, placeCall, placeEnd}, func(place string) bool { return place == m.turn.place })
+	places := slices.DeleteFunc([]string{placePage, placeCall, placeEnd}, func(place string) bool { return place == m.of.place })
 	kinds := slices.Sorted(maps.Keys(sinkKinds))
 	return sink{places[random.IntN(len(places))], kinds[random.IntN(len(kinds))]}
 }
@@ -308,7 +308,7 @@ func (m *movement) playbook() string {
 	if !m.collect {
 		fill["COLLECT"] = ""
 	}
-	if m.turn.alone {
+	if m.of.alone {
 		fill["ALONE"] = "pages_per_activity: 1"
 	}
 	end := "STEP_SINK"
@@ -368,11 +368,11 @@ type movingRound struct {
 	api      *demoapi.Server
 }
 
-func newMovingRound(t *testing.T, number int, seed uint64, turn turn) *movingRound {
+func newMovingRound(t *testing.T, number int, seed uint64, of movingCase) *movingRound {
 	t.Helper()
 	r := &movingRound{stage: newStage(t, number, seed), api: testenv.DemoAPI(t)}
 	r.db, r.queue = testenv.Postgres(t), r.env.NewTaskQueue()
-	r.movement = newMovement(r.random, turn)
+	r.movement = newMovement(r.random, of)
 	r.requests = func() int { return r.api.CountRequests("", "/") }
 	r.made = func() string { return fmt.Sprintf("%d requests were made", r.requests()) }
 	r.db.Exec(t, r.movement.tables("postgres")+

@@ -54,7 +54,7 @@ type round struct {
 	stage
 
 	short       bool
-	turn        int // how often the disturbance has had its turn before
+	repetition  int // how often the disturbance has had its turn before
 	disturbance disturbance
 	scenario    *scenario
 	api         *api
@@ -71,9 +71,9 @@ func newStage(t *testing.T, number int, seed uint64) stage {
 	return s
 }
 
-func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance, turn int) *round {
+func newRound(t *testing.T, number int, short bool, seed uint64, d disturbance, repetition int) *round {
 	t.Helper()
-	r := &round{stage: newStage(t, number, seed), short: short, disturbance: d, turn: turn}
+	r := &round{stage: newStage(t, number, seed), short: short, disturbance: d, repetition: repetition}
 	if d.prepare != nil {
 		d.prepare(r)
 	}

@@ -203,8 +203,8 @@ func TestExpressionExamples(t *testing.T) {
 
 // anchor is what GitHub makes of a heading.
 func anchor(heading string) string {
-	kept := notInAnchor.ReplaceAllString(strings.ToLower(heading), "")
-	return strings.ReplaceAll(strings.TrimSpace(kept), " ", "-")
+	plain := notInAnchor.ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(strings.TrimSpace(plain), " ", "-")
 }
 
 var (

@@ -20,7 +20,7 @@ const endlessRetry = `
 func TestCancelDuringAWait(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("cancel_wait")
+	w.recordAs("cancel_wait")
 	run := w.start(book(`
   - step: fetch
     tool: http
@@ -104,7 +104,7 @@ func TestCancelWithALostWorker(t *testing.T) {
 func TestCancelALoop(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("cancel_loop")
+	w.recordAs("cancel_loop")
 	run := w.start(book(`
   - step: fetch
     tool: http
@@ -173,7 +173,7 @@ func TestCancelDuringASinkOfALoop(t *testing.T) {
 func TestTimeoutOfThePlaybook(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("timeout")
+	w.recordAs("timeout")
 	began := time.Now()
 	result := w.ends("failed", "timeout: 2s\n"+book(`
   - step: fetch

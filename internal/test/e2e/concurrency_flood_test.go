@@ -84,7 +84,7 @@ func TestAFloodOnOneKey(t *testing.T) {
 		require.Less(t, longest, 30*time.Second)
 	}
 	require.LessOrEqual(t, gate.most, limit)
-	asked, granted := w.turnsOf(w.lineOf("acme"))
+	asked, granted := w.slotsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
 	require.ElementsMatch(t, asked, granted)
 	w.replayLine("acme")
@@ -104,7 +104,7 @@ func TestKeysThatCallersChoose(t *testing.T) {
 	all := w.flood(w.keyed(1), gate.url, append(slices.Clone(keys), keys...))
 	w.allEnd(all)
 	for i, key := range keys {
-		asked, granted := w.turnsOf(queue.Name{Playbook: w.queue, Key: key}.WorkflowID())
+		asked, granted := w.slotsOf(queue.Name{Playbook: w.queue, Key: key}.WorkflowID())
 		require.ElementsMatch(t, []string{all[i].GetID(), all[i+len(keys)].GetID()}, asked, "%q", key)
 		require.ElementsMatch(t, asked, granted, "%q", key)
 	}

@@ -30,9 +30,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// turnstile is an API that counts how many requests of a run are inside at once, and
+// gatedAPI is an API that counts how many requests of a run are inside at once, and
 // notes in which order runs come.
-type turnstile struct {
+type gatedAPI struct {
 	url    string
 	mu     sync.Mutex
 	inside map[string]bool // runs that have begun and not ended
@@ -41,10 +41,10 @@ type turnstile struct {
 	hold   chan struct{} // closed once runs may end
 }
 
-// newTurnstile has two doors: a run begins at /in and ends at /out.
-func newTurnstile(t *testing.T) *turnstile {
+// newGatedAPI has two doors: a run begins at /in and ends at /out.
+func newGatedAPI(t *testing.T) *gatedAPI {
 	t.Helper()
-	g := &turnstile{inside: map[string]bool{}, hold: make(chan struct{})}
+	g := &gatedAPI{inside: map[string]bool{}, hold: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		run := r.URL.Query().Get("run")
 		g.mu.Lock()
@@ -66,23 +66,23 @@ func newTurnstile(t *testing.T) *turnstile {
 	return g
 }
 
-func (g *turnstile) arrived() []string {
+func (g *gatedAPI) arrived() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]string{}, g.order...)
 }
 
 // present are the runs that are inside.
-func (g *turnstile) present() []string {
+func (g *gatedAPI) present() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Collect(maps.Keys(g.inside))
 }
 
 // newLobby has one door, at which runs ask until open is called whether they may go.
-func newLobby(t *testing.T) (g *turnstile, open func()) {
+func newLobby(t *testing.T) (g *gatedAPI, open func()) {
 	t.Helper()
-	g, opened := &turnstile{inside: map[string]bool{}}, false
+	g, opened := &gatedAPI{inside: map[string]bool{}}, false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		run := r.URL.Query().Get("run")
 		g.mu.Lock()
@@ -104,9 +104,9 @@ func newLobby(t *testing.T) (g *turnstile, open func()) {
 	}
 }
 
-// turning is a playbook whose runs go in, stay for a while and go out. Its name is
+// gatedBook is a playbook whose runs go in, stay for a while and go out. Its name is
 // the world's own, as keys are those of a playbook.
-func (w *world) turning(words string) string {
+func (w *world) gatedBook(words string) string {
 	return fmt.Sprintf(`apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: %s}
@@ -177,13 +177,13 @@ func (w *world) replayLineOf(id string) {
 	require.NoError(w.t, testenv.Replay(histories, func(r worker.WorkflowReplayer) { workflows.Register(r) }, replays, testenv.StoredIn(w.store)))
 }
 
-// TestRunsOfAKeyTakeTurns: twenty runs that start at once never overlap, go in the
+// TestRunsOfAKeyShareItsSlots: twenty runs that start at once never overlap, go in the
 // order in which they came, and are not held up by a worker that dies.
-func TestRunsOfAKeyTakeTurns(t *testing.T) {
+func TestRunsOfAKeyShareItsSlots(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorld(t), newTurnstile(t)
+	w, gate := newWorld(t), newGatedAPI(t)
 	first := w.spawn()
-	source := stays(w.turning("limit: 1"), "0.1")
+	source := stays(w.gatedBook("limit: 1"), "0.1")
 	var all []client.WorkflowRun
 	for i := range 20 {
 		all = append(all, w.enter(fmt.Sprintf("%02d", i), source, gate.url))
@@ -234,12 +234,12 @@ func stays(source, seconds string) string {
 // says whom it found.
 func TestSkipsWhereItsKeyIsInUse(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
-	source := stays(w.turning("on_conflict: skip"), "60")
+	w, gate := newWorking(t), newGatedAPI(t)
+	source := stays(w.gatedBook("on_conflict: skip"), "60")
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	skipped := w.enter("late", source, gate.url)
-	w.keep("key_taken")
+	w.recordAs("key_taken")
 	result, err := w.outcome(skipped)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Skipped, result.Status)
@@ -260,8 +260,8 @@ func TestSkipsWhereItsKeyIsInUse(t *testing.T) {
 // that waits only to be cancelled, and the new one begins when it has left.
 func TestCancelsTheRunWithItsKey(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
-	source := stays(w.turning("on_conflict: cancel_running"), "60")
+	w, gate := newWorking(t), newGatedAPI(t)
+	source := stays(w.gatedBook("on_conflict: cancel_running"), "60")
 	first := w.enter("first", source, gate.url)
 	w.await(first, "stay", interpreter.RetryPending)
 	second := w.enter("second", source, gate.url)
@@ -287,12 +287,12 @@ func reasonOfCancel(w *world) string {
 	return ""
 }
 
-// TestARunThatCannotReleaseFreesItsTurn: a run that is terminated says nothing, so the line
+// TestARunThatCannotReleaseFreesItsSlot: a run that is terminated says nothing, so the line
 // looks; one in the queue that is cancelled leaves it.
-func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
+func TestARunThatCannotReleaseFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
-	source := stays(w.turning("limit: 1"), "60")
+	w, gate := newWorking(t), newGatedAPI(t)
+	source := stays(w.gatedBook("limit: 1"), "60")
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	var waiting []client.WorkflowRun
@@ -335,8 +335,8 @@ func TestARunThatCannotReleaseFreesItsTurn(t *testing.T) {
 // turn, status says so, and retry-now has a run that waits begin it again.
 func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
-	source := stays(w.turning("limit: 1"), "60")
+	w, gate := newWorking(t), newGatedAPI(t)
+	source := stays(w.gatedBook("limit: 1"), "60")
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	waiting := w.enter("waiting", source, gate.url)
@@ -355,12 +355,12 @@ func TestARepeatedRequestStartsTheQueue(t *testing.T) {
 	w.replayLine("acme")
 }
 
-// TestATerminatedQueueKeepsItsTurns: the next run to ask finds all as it was, and
+// TestATerminatedQueuePreservesItsSlots: the next run to ask finds all as it was, and
 // who leaves has the next one begin, though nobody asks.
-func TestATerminatedQueueKeepsItsTurns(t *testing.T) {
+func TestATerminatedQueuePreservesItsSlots(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
-	source := stays(w.turning("limit: 1"), "60")
+	w, gate := newWorking(t), newGatedAPI(t)
+	source := stays(w.gatedBook("limit: 1"), "60")
 	var all []client.WorkflowRun
 	enter := func(id string, state queue.State) {
 		run := w.enter(id, source, gate.url)
@@ -480,16 +480,16 @@ workflow:
 	}
 	require.Equal(t, limit, gate.most)
 	require.Greater(t, len(testenv.Histories(t, w.env.Client(), w.lineOf("acme"), "")), 1, "the line goes on in another history")
-	asked, granted := w.turnsOf(w.lineOf("acme"))
+	asked, granted := w.slotsOf(w.lineOf("acme"))
 	require.Len(t, asked, runs)
 	require.ElementsMatch(t, asked, granted)
 	require.IsIncreasing(t, granted[limit:]) // all of these waited before the first turn was free
 	w.replayLine("acme")
 }
 
-// turnsOf are the runs that have asked a line for a turn, and those to which it gave
+// slotsOf are the runs that have asked a line for a turn, and those to which it gave
 // one, each in order. No history of the line is longer than it may be.
-func (w *world) turnsOf(line string) (asked, granted []string) {
+func (w *world) slotsOf(line string) (asked, granted []string) {
 	w.t.Helper()
 	histories := testenv.Histories(w.t, w.env.Client(), line, "")
 	convert := converter.GetDefaultDataConverter()
@@ -527,8 +527,8 @@ func listed(t *testing.T, reader *runs.Reader, id string) runs.Found {
 // its turn.
 func TestATimeoutEndsTheQueue(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
-	source := stays(w.turning("limit: 1"), "60")
+	w, gate := newWorking(t), newGatedAPI(t)
+	source := stays(w.gatedBook("limit: 1"), "60")
 	holder := w.enter("holder", source, gate.url)
 	w.await(holder, "stay", interpreter.RetryPending)
 	late := w.enter("late", strings.Replace(source, "workload:", "timeout: 2s\nworkload:", 1), gate.url)
@@ -544,12 +544,12 @@ func TestATimeoutEndsTheQueue(t *testing.T) {
 // nobody for a turn.
 func TestAKeyMustBeText(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorking(t), newTurnstile(t)
+	w, gate := newWorking(t), newGatedAPI(t)
 	for given, want := range map[string]string{
 		"null": "every part of a key needs a value", "''": "must not be empty", "[a]": "must be text, not a list",
 		strings.Repeat("x", 501): "is 501 bytes long; at most 500 are allowed",
 	} {
-		source := strings.ReplaceAll(w.turning("limit: 1"), "tenant: acme", "tenant: "+given)
+		source := strings.ReplaceAll(w.gatedBook("limit: 1"), "tenant: acme", "tenant: "+given)
 		result, err := w.run(stays(source, "0"), map[string]any{"api": gate.url})
 		require.NoError(t, err)
 		require.Equal(t, interpreter.Failed, result.Status)
@@ -563,8 +563,8 @@ func TestAKeyMustBeText(t *testing.T) {
 // the run requests its slot long after others have that began later. It goes before them.
 func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 	t.Parallel()
-	w, gate := newWorld(t), newTurnstile(t)
-	source := stays(w.turning("limit: 1"), "60")
+	w, gate := newWorld(t), newGatedAPI(t)
+	source := stays(w.gatedBook("limit: 1"), "60")
 	first := w.spawn()
 	all := []client.WorkflowRun{w.enter("holder", source, gate.url)}
 	w.await(all[0], "stay", interpreter.RetryPending)
@@ -594,7 +594,7 @@ func TestTheFirstTaskDiesWithItsWorker(t *testing.T) {
 		require.Equal(t, want, gate.arrived())
 		w.cancel(run)
 	}
-	asked, granted := w.turnsOf(w.lineOf("acme"))
+	asked, granted := w.slotsOf(w.lineOf("acme"))
 	require.Equal(t, []string{want[0], want[2], want[3], want[1]}, asked)
 	require.Equal(t, want, granted)
 	w.replayLine("acme")

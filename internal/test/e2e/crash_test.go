@@ -107,7 +107,7 @@ func TestAttemptIsDeliveredAgain(t *testing.T) {
 func TestWorkerLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.keep("worker_lost")
+	w.recordAs("worker_lost")
 	run := w.start(book(suicide+`
     next:
       - when: "{{ error.kind == 'worker_lost' and error.class == 'retryable' }}"

@@ -168,7 +168,7 @@ func TestReprocess(t *testing.T) {
 		map[string]any{"id": "e", "pages": all},
 	}, w.rows(db, pages))
 
-	w.keep("reprocess")
+	w.recordAs("reprocess")
 	again := w.reprocess(run, w.chain(run).Letters, "", map[string]any{"broken": []any{"d"}})
 	result, err := w.outcome(again)
 	require.NoError(t, err)
@@ -205,9 +205,9 @@ func TestReprocess(t *testing.T) {
 	}, w.bodies(), "the sink on the step gets the iterations that ran, and what it names of other steps")
 }
 
-// TestReprocessKeepsOnlyWhatWasNamed: a playbook that needs more than the run
+// TestReprocessHasOnlyWhatWasNamed: a playbook that needs more than the run
 // has kept cannot take its iterations up again, and says why.
-func TestReprocessKeepsOnlyWhatWasNamed(t *testing.T) {
+func TestReprocessHasOnlyWhatWasNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	steps := `

@@ -163,9 +163,9 @@ func (w *world) repeated(path string) int {
 	return repeated
 }
 
-// TestKilledWhileTurningPages: a worker dies in the middle of a call of 200
+// TestKilledWhileFetchingPages: a worker dies in the middle of a call of 200
 // pages with a sink for each, three times.
-func TestKilledWhileTurningPages(t *testing.T) {
+func TestKilledWhileFetchingPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.serve(demoapi.Options{Items: 2000, Latency: 20 * time.Millisecond})
@@ -283,9 +283,9 @@ func TestKilledInABatch(t *testing.T) {
 	require.LessOrEqual(t, w.repeated("/api/v1/assessments"), len(kills)*60)
 }
 
-// TestStoppedWhileTurningPages: a worker that is stopped says how far it came,
+// TestStoppedWhileFetchingPages: a worker that is stopped says how far it came,
 // so that only the request under way is made again.
-func TestStoppedWhileTurningPages(t *testing.T) {
+func TestStoppedWhileFetchingPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.serve(demoapi.Options{Items: 1000, Latency: 30 * time.Millisecond})
@@ -300,8 +300,8 @@ func TestStoppedWhileTurningPages(t *testing.T) {
 	require.LessOrEqual(t, w.api.CountRequests("", "/"), 101)
 }
 
-// TestCancelledWhileTurningPages: what was fetched until then is in the error.
-func TestCancelledWhileTurningPages(t *testing.T) {
+// TestCancelledWhileFetchingPages: what was fetched until then is in the error.
+func TestCancelledWhileFetchingPages(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	w.serve(demoapi.Options{Items: 1000, Latency: 30 * time.Millisecond})

@@ -45,7 +45,7 @@ func TestEventsOfWaitsForAPerson(t *testing.T) {
 			require.Eventually(t, func() bool { return api.began(time.Time{}) == 2*items }, patience, tick)
 			require.Equal(t, items, w.awaitWaiting(run))
 			if item.name == "a batch" {
-				w.keep("person")
+				w.recordAs("person")
 			}
 			w.steers(run, protocol.SkipUpdate, protocol.CommandInput{Step: "fetch", By: "bob@host", Reason: "enough"})
 			_, _ = w.outcome(run)

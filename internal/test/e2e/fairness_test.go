@@ -84,9 +84,9 @@ func TestAnOlderRunIsNotStarved(t *testing.T) {
 	}
 }
 
-// TestRunsWithOneKeyShareTheirTurns also shows that without keys the older run
+// TestRunsWithOneKeyShareTheWorker also shows that without keys the older run
 // would starve.
-func TestRunsWithOneKeyShareTheirTurns(t *testing.T) {
+func TestRunsWithOneKeyShareTheWorker(t *testing.T) {
 	t.Parallel()
 	f := newFairness(t)
 	f.compete("shared", "shared")

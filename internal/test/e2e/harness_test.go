@@ -181,9 +181,9 @@ func (w *world) workWith(c client.Client) {
 	})
 }
 
-// keep has the histories of the next run stored under a name, when they are
+// recordAs has the histories of the next run stored under a name, when they are
 // being recorded.
-func (w *world) keep(name string) {
+func (w *world) recordAs(name string) {
 	if *recordHistories {
 		w.record = filepath.Join("..", "..", "..", "workflows", "testdata", "histories", name)
 	}

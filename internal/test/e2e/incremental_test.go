@@ -109,20 +109,20 @@ func resultInto(sink, words string) string {
 	return book(strings.NewReplacer("WORDS", words, "PAGES", "", "RESULT", "sink: {"+sink+"}").Replace(incrementalPages))
 }
 
-const createKept = "CREATE TABLE orders (id bigint, at text CHECK (at <> 'refused'))"
+const createDatedOrders = "CREATE TABLE orders (id bigint, at text CHECK (at <> 'refused'))"
 
-// newKeptWorld has a worker and an empty table.
-func newKeptWorld(t *testing.T) (*world, *testenv.Database) {
+// newStateWorld has a worker and an empty table.
+func newStateWorld(t *testing.T) (*world, *testenv.Database) {
 	t.Helper()
 	w := newWorld(t)
 	db := w.database()
 	w.work()
-	db.Exec(t, createKept)
+	db.Exec(t, createDatedOrders)
 	return w, db
 }
 
-// keptIDs are those of the table, in the order in which they were written.
-func keptIDs(w *world, db *testenv.Database) string {
+// orderIDs are those of the table, in the order in which they were written.
+func orderIDs(w *world, db *testenv.Database) string {
 	var all []string
 	for _, row := range db.Query(w.t, "SELECT id::text AS id FROM orders ORDER BY ctid") {
 		all = append(all, row["id"].(string))
@@ -140,15 +140,15 @@ func TestRowsComeOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, db := newKeptWorld(t)
+			w, db := newStateWorld(t)
 			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
 			workload := map[string]any{"api": api.url}
 			first := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
-			require.Equal(t, "1 2 3", keptIDs(w, db))
+			require.Equal(t, "1 2 3", orderIDs(w, db))
 			require.Empty(t, first.Warnings)
 			api.add(change(4, "2026-01-03"), change(5, "9999-01-01"))
 			second := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
-			require.Equal(t, "1 2 3 4 5", keptIDs(w, db))
+			require.Equal(t, "1 2 3 4 5", orderIDs(w, db))
 			require.Contains(t, strings.Join(second.Warnings, "\n"), "1 row dated after the start of the call")
 			api.mu.Lock()
 			api.rows = api.rows[:4]
@@ -158,7 +158,7 @@ func TestRowsComeOnce(t *testing.T) {
 			w.endsAs(w.start(w.kept(source), workload), interpreter.Failed)
 			api.request = nil
 			w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
-			require.Equal(t, "1 2 3 4 5 6 7 8", keptIDs(w, db))
+			require.Equal(t, "1 2 3 4 5 6 7 8", orderIDs(w, db))
 			require.Equal(t, []string{"2026-01-01", "2026-01-03", "2026-01-03"}, api.since[:3])
 		})
 	}
@@ -168,7 +168,7 @@ func TestRowsComeOnce(t *testing.T) {
 func TestLagIsWidened(t *testing.T) {
 	t.Parallel()
 	const sink = "tool: postgres, auth: pg, table: orders"
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	api := newChanging(t, change(1, "2026-01-02T00:00:00Z"), change(2, "2026-01-02T12:00:00Z"), change(3, "2026-01-03T00:00:00Z"))
 	workload := map[string]any{"api": api.url}
 	run := func(words string, ends interpreter.Status) protocol.Result {
@@ -178,14 +178,14 @@ func TestLagIsWidened(t *testing.T) {
 	require.Empty(t, run("key: id", interpreter.Completed).Warnings)
 	api.add(change(4, "2026-01-03T06:00:00Z"))
 	widened := run("key: id, lag: 36h", interpreter.Completed)
-	require.Equal(t, "1 2 3 4", keptIDs(w, db))
+	require.Equal(t, "1 2 3 4", orderIDs(w, db))
 	require.Contains(t, strings.Join(widened.Warnings, "\n"), "this run reads from 2026-01-03T00:00:00Z and not from 2026-01-01T12:00:00Z")
 	api.add(change(5, "2026-01-05T06:00:00Z"), change(6, "2026-01-03T05:00:00Z"))
 	require.NotEmpty(t, run("key: id, lag: 36h", interpreter.Completed).Warnings)
 	require.Empty(t, run("key: id, lag: 36h", interpreter.Completed).Warnings, "the watermark has moved by more than the lag")
 	require.Equal(t, []string{"2026-01-01", "2026-01-03T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-03T18:00:00Z"}, api.since)
 	require.Contains(t, run("key: [id, at], lag: 36h", interpreter.Failed).Error.Message, "identifies rows by key id, and the step by key id, at")
-	require.ElementsMatch(t, strings.Fields("1 2 3 4 5 6"), strings.Fields(keptIDs(w, db)))
+	require.ElementsMatch(t, strings.Fields("1 2 3 4 5 6"), strings.Fields(orderIDs(w, db)))
 }
 
 // TestSlices: a call reads slice by slice, each with its pages; one that fails has read the slices before, and the next run
@@ -195,7 +195,7 @@ func TestSlices(t *testing.T) {
 	for _, words := range []string{"row_order: none", "row_order: asc"} {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
-			w, db := newKeptWorld(t)
+			w, db := newStateWorld(t)
 			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"),
 				change(4, "2026-01-21"), change(5, "2026-01-22"), change(6, "2026-01-23"), change(7, "2026-01-31"))
 			source := strings.NewReplacer(
@@ -209,13 +209,13 @@ func TestSlices(t *testing.T) {
 				return slices < 4
 			}
 			failed := w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Failed)
-			require.Equal(t, "1 2 3 4 5 6", keptIDs(w, db))
+			require.Equal(t, "1 2 3 4 5 6", orderIDs(w, db))
 			require.Equal(t, "2026-01-23", failed.Steps[0].Incremental.Watermark.Data)
 			require.Equal(t, []string{"2026-01-01", "2026-01-11", "2026-01-21"}, api.since)
 			api.request = nil
 			api.add(change(8, "2026-01-31"), change(9, "2026-02-05"))
 			w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
-			require.Equal(t, "1 2 3 4 5 6 7 8", keptIDs(w, db))
+			require.Equal(t, "1 2 3 4 5 6 7 8", orderIDs(w, db))
 			require.Equal(t, []string{"2026-01-23", "2026-02-02"}, api.since[3:])
 		})
 	}
@@ -230,7 +230,7 @@ func TestSlicesOutliveTheirWorkers(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			db := w.database()
-			db.Exec(t, createKept)
+			db.Exec(t, createDatedOrders)
 			api := newChanging(t)
 			var all, moves []string
 			for day := 1; day <= 30; day++ { // five rows in each slice of five days, so three pages
@@ -270,7 +270,7 @@ func TestSlicesOutliveTheirWorkers(t *testing.T) {
 			require.NotEmpty(t, moves)
 			require.IsIncreasing(t, slices.Compact(moves))
 			ended := w.endsAs(run, interpreter.Completed)
-			require.Equal(t, strings.Join(all, " "), keptIDs(w, db))
+			require.Equal(t, strings.Join(all, " "), orderIDs(w, db))
 			require.Equal(t, "2026-01-30", ended.Steps[0].Incremental.Watermark.Data)
 			require.Equal(t, []string{"2026-01-01", "2026-01-06", "2026-01-11", "2026-01-16", "2026-01-21", "2026-01-26"}, slices.Compact(api.since))
 		})
@@ -281,7 +281,7 @@ func TestSlicesOutliveTheirWorkers(t *testing.T) {
 // another one; a cursor that does not fit ends the call, with its row.
 func TestCursorsInAFormat(t *testing.T) {
 	t.Parallel()
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	api := newChanging(t, change(1, "20260102"), change(2, "20260103"), change(3, "20260103"))
 	run := func(words string, ends interpreter.Status) protocol.Result {
 		t.Helper()
@@ -290,7 +290,7 @@ func TestCursorsInAFormat(t *testing.T) {
 	require.Empty(t, run(`key: id, format: "%Y%m%d"`, interpreter.Completed).Warnings)
 	api.add(change(4, "20260104"))
 	run(`key: id, format: "%Y%m%d", lag: 12h`, interpreter.Completed)
-	require.Equal(t, "1 2 3 4", keptIDs(w, db))
+	require.Equal(t, "1 2 3 4", orderIDs(w, db))
 	api.add(change(5, "20260105T"))
 	failure := run(`key: id, format: "%Y%m%d"`, interpreter.Failed).Error
 	require.Equal(t, incremental.TypeCursor, failure.Type)
@@ -302,15 +302,15 @@ func TestCursorsInAFormat(t *testing.T) {
 // TestWatermarkBehindTheSink: a sink that fails leaves the watermark where it was.
 func TestWatermarkBehindTheSink(t *testing.T) {
 	t.Parallel()
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	source := resultInto(`tool: postgres, auth: pg, table: orders, `+
 		`args: "{{ map(result, {id: #.id, at: refused ? 'refused' : #.at}) }}"`, "row_order: none")
 	source = strings.Replace(source, "workflow:", "workload: {api: '', refused: false}\nworkflow:", 1)
 	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
 	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url, "refused": true}), interpreter.Failed)
-	require.Empty(t, keptIDs(w, db))
+	require.Empty(t, orderIDs(w, db))
 	w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
-	require.Equal(t, "1 2", keptIDs(w, db))
+	require.Equal(t, "1 2", orderIDs(w, db))
 	require.Equal(t, []string{"2026-01-01", "2026-01-01"}, api.since)
 }
 
@@ -333,7 +333,7 @@ func TestStateIsAFence(t *testing.T) {
 			}
 			source := pagesInto("tool: postgres, auth: pg, table: orders, key: id, mode: "+mode, "row_order: asc")
 			result := w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Failed)
-			require.Equal(t, "1 2", keptIDs(w, db))
+			require.Equal(t, "1 2", orderIDs(w, db))
 			require.Equal(t, interpreter.KindIncremental, result.Error.Kind)
 			require.Equal(t, incremental.TypeMoved, result.Error.Type)
 			require.Contains(t, result.Error.Message, "of another")
@@ -376,9 +376,9 @@ func TestStateBehindPages(t *testing.T) {
 			require.Equal(t, "concurrency_enter state "+want, strings.Join(activities, " "))
 		})
 	}
-	kept, err := os.ReadFile(filepath.Join(w.dir, "kept.jsonl"))
+	written, err := os.ReadFile(filepath.Join(w.dir, "kept.jsonl"))
 	require.NoError(t, err)
-	require.Equal(t, len(rows), strings.Count(string(kept), "\n"))
+	require.Equal(t, len(rows), strings.Count(string(written), "\n"))
 }
 
 // TestStateOfNoSink: what is written nowhere moves its state when the run has ended well.
@@ -442,7 +442,7 @@ func TestTenantsHaveOneState(t *testing.T) {
 	w := newWorld(t)
 	db := w.database()
 	w.work()
-	db.Exec(t, createKept+"; CREATE TABLE source (tenant text, id bigint, at text); "+
+	db.Exec(t, createDatedOrders+"; CREATE TABLE source (tenant text, id bigint, at text); "+
 		"INSERT INTO source VALUES ('a', 1, '2026-01-05'), ('b', 2, '2026-01-02')")
 	source := strings.Replace(book(`
   - step: fetch
@@ -457,17 +457,17 @@ func TestTenantsHaveOneState(t *testing.T) {
 	w.endsAs(w.start(one, map[string]any{"tenant": "a"}), interpreter.Completed)
 	refused := w.endsAs(w.start(one, map[string]any{"tenant": "b"}), interpreter.Failed)
 	require.Equal(t, incremental.TypeOfAnother, refused.Error.Type)
-	require.Equal(t, "1", keptIDs(w, db))
+	require.Equal(t, "1", orderIDs(w, db))
 	named := w.kept(strings.Replace(source, "STATE", `, state: "`+w.queue+`/{{ tenant }}"`, 1))
 	w.endsAs(w.start(named, map[string]any{"tenant": "b"}), interpreter.Completed)
-	require.Equal(t, "1 2", keptIDs(w, db))
+	require.Equal(t, "1 2", orderIDs(w, db))
 }
 
 // TestSinkOfAnotherTable: a sink whose table was changed continues nothing in the other one, which has rows of its own, until it
 // is read in full.
 func TestSinkOfAnotherTable(t *testing.T) {
 	t.Parallel()
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE archive (id bigint PRIMARY KEY, at text); INSERT INTO archive VALUES (9, '2025-01-01')")
 	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-04"))
 	run := func(table string, ends interpreter.Status, full ...string) protocol.Result {
@@ -500,7 +500,7 @@ func TestAnotherSinkOfAnotherTable(t *testing.T) {
 	} {
 		t.Run(keeper, func(t *testing.T) {
 			t.Parallel()
-			w, db := newKeptWorld(t)
+			w, db := newStateWorld(t)
 			db.Exec(t, "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE TABLE others (LIKE orders INCLUDING ALL); CREATE TABLE archive (LIKE orders INCLUDING ALL)")
 			api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"))
 			run := func(pages string, ends interpreter.Status, full ...string) protocol.Result {
@@ -536,21 +536,21 @@ func TestAnotherSinkOfAnotherTable(t *testing.T) {
 // TestSinkSpelledDifferently: rows that come again are known in the same table by another spelling of its name.
 func TestSinkSpelledDifferently(t *testing.T) {
 	t.Parallel()
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	api := newChanging(t, change(1, "2026-01-02"), change(2, "2026-01-03"), change(3, "2026-01-03"))
 	for i, table := range []string{"orders", "public.orders", "orders", "public.orders"} {
 		source := pagesInto("tool: postgres, auth: pg, key: id, table: "+table, "row_order: asc")
 		w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
 		api.add(change(4+i, "2026-01-03"))
 	}
-	require.Equal(t, "1 2 3 4 5 6", keptIDs(w, db))
+	require.Equal(t, "1 2 3 4 5 6", orderIDs(w, db))
 }
 
 // TestStatusOfPagesInOrder: the status of a run shows how far its watermark has moved while it reads, and which worker has its
 // pages where another session keeps the state from it.
 func TestStatusOfPagesInOrder(t *testing.T) {
 	t.Parallel()
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	var rows []map[string]any
 	for day := 2; day < 10; day++ {
 		rows = append(rows, change(day, fmt.Sprintf("2026-01-%02d", day)))
@@ -579,7 +579,7 @@ func TestStatusOfPagesInOrder(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)
 	w.endsAs(run, interpreter.Completed)
-	require.Equal(t, "2 3 4 5 6 7 8 9", keptIDs(w, db))
+	require.Equal(t, "2 3 4 5 6 7 8 9", orderIDs(w, db))
 }
 
 // TestStatusOfCallsThatWait: the status of a run shows how far a call has read that waits, also one in a workflow of its own, and those
@@ -598,7 +598,7 @@ func TestStatusOfCallsThatWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := newKeptWorld(t)
+			w, _ := newStateWorld(t)
 			api := newChanging(t)
 			for i := range row.rows + 1 {
 				api.add(change(i, time.Date(2026, 1, 2, 0, 0, i, 0, time.UTC).Format(time.RFC3339)))
@@ -640,7 +640,7 @@ func TestStatusOfCallsThatWait(t *testing.T) {
 // TestTokenThatStays: rows come again with a token that the source gives once more, and are not written again.
 func TestTokenThatStays(t *testing.T) {
 	t.Parallel()
-	w, db := newKeptWorld(t)
+	w, db := newStateWorld(t)
 	answers := []string{
 		`{"token": "a", "rows": [{"id": 1}]}`, `{"token": "a", "rows": [{"id": 2}]}`, `{"token": "a", "rows": [{"id": 2}, {"id": 3}]}`,
 		`{"token": "", "rows": [{"id": 2}]}`, `{"rows": [{"id": 3}, {"id": 4}]}`, `{"token": "b", "rows": [{"id": 4}, {"id": 5}]}`,
@@ -665,5 +665,5 @@ func TestTokenThatStays(t *testing.T) {
 		w.endsAs(w.start(source, map[string]any{"api": server.URL}), interpreter.Completed)
 	}
 	require.Equal(t, []string{"", "a", "a", "a", "a", "a"}, given)
-	require.Equal(t, "1 2 3 4 5", keptIDs(w, db))
+	require.Equal(t, "1 2 3 4 5", orderIDs(w, db))
 }

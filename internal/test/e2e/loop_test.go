@@ -19,7 +19,7 @@ import (
 func TestLoopWithoutSinkGivesOneAggregate(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("loop")
+	w.recordAs("loop")
 	result := w.ends("partial_success", book(`
   - step: fetch
     tool: http
@@ -46,8 +46,8 @@ func TestLoopWithoutSinkGivesOneAggregate(t *testing.T) {
 	require.Equal(t, 404, failure["error"].(map[string]any)["status"])
 }
 
-// TestLoopThatKeepsStatsOnly: counts and errors stay, results do not.
-func TestLoopThatKeepsStatsOnly(t *testing.T) {
+// TestLoopOfStatsOnly: counts and errors stay, results do not.
+func TestLoopOfStatsOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	result := w.completes(book(`
@@ -139,7 +139,7 @@ func TestThresholds(t *testing.T) {
 func TestFailureBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("failure_budget")
+	w.recordAs("failure_budget")
 	result := w.ends("failed", book(`
   - step: fetch
     tool: http
@@ -280,9 +280,9 @@ func (w *world) times(workflowID string) map[enums.EventType][]time.Time {
 	return at
 }
 
-// TestSequentialKeepsOrder: the next iteration begins after the one before has
+// TestSequentialIsInOrder: the next iteration begins after the one before has
 // ended, its wait and its sink included.
-func TestSequentialKeepsOrder(t *testing.T) {
+func TestSequentialIsInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	w.completes(book(`
@@ -337,7 +337,7 @@ func TestBatches(t *testing.T) {
 				t.Parallel()
 				w := newWorking(t)
 				if mode == "parallel" && batch == 3 {
-					w.keep("batches")
+					w.recordAs("batches")
 				}
 				run := w.start(book(fmt.Sprintf(`
   - step: fetch

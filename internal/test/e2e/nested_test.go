@@ -201,7 +201,7 @@ func TestNestedRetry(t *testing.T) {
 	t.Parallel()
 
 	w := newWorking(t)
-	w.keep("playbooks")
+	w.recordAs("playbooks")
 	result, err := w.run(book(`
   - step: flaky
     tool: playbook

@@ -88,7 +88,7 @@ func sinkEvents(events []runs.Event) []string {
 func TestStepNotices(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("notices")
+	w.recordAs("notices")
 	hooks := newReceiver(t, map[string]int{"/fetched": 1})
 	run := w.start(book(`
   - step: fetch

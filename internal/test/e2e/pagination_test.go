@@ -29,7 +29,7 @@ func failing(pages string, times int) map[string]any {
 func TestPageFailingOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("page_failing_once")
+	w.recordAs("page_failing_once")
 	result := w.ends("completed", book(assessments+`
 output: "{{ map(fetch, .id) }}"
 `), failing("2", 1))
@@ -53,7 +53,7 @@ output: "{{ len(fetch) }}"
 func TestPageFailingForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("page_failing_for_ever")
+	w.recordAs("page_failing_for_ever")
 	result := w.ends("failed", book(assessments+`
     sink: {tool: http, url: "{{ api }}/api/v1/writes"}
 `), failing("2", 0))
@@ -146,7 +146,7 @@ output: {rows: "{{ map(fetch.results, len(#)) }}", truncated: "{{ fetch.stats.tr
 func TestPollExhausted(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("poll_exhausted")
+	w.recordAs("poll_exhausted")
 	result := w.ends("failed", book(`
   - step: poll
     tool: http
@@ -184,7 +184,7 @@ func TestPagesThatNeverEnd(t *testing.T) {
 func TestRetryAfterIsObeyed(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("retry_after")
+	w.recordAs("retry_after")
 	w.completes(book(`
   - step: fetch
     tool: http

@@ -240,7 +240,7 @@ func TestPagesWaitForTheirTurns(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			w.workNarrow(1)
-			w.keep("turns_of_" + name)
+			w.recordAs("turns_of_" + name)
 			result := w.ends("completed", book(fmt.Sprintf(`
   - step: fetch
     tool: http

@@ -19,7 +19,7 @@ import (
 func TestFanOutAndJoin(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("fan_out")
+	w.recordAs("fan_out")
 	result := w.ends("completed", book(`
   - step: start
     next: [left, right]
@@ -68,7 +68,7 @@ output: "{{ vars.n }}"
 func TestErrorRouteHandlesAFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("error_route")
+	w.recordAs("error_route")
 	result := w.ends("completed", book(`
   - step: fetch
     tool: http
@@ -159,7 +159,7 @@ output: {why: "{{ caught.query.why[0] }}", status: "{{ steps.fetch.status }}", k
 func TestUnhandledFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("failure")
+	w.recordAs("failure")
 	began := time.Now()
 	run := w.start(book(`
   - step: start
@@ -229,7 +229,7 @@ func TestExpressionErrors(t *testing.T) {
 func TestInvalidPlaybook(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("invalid_playbook")
+	w.recordAs("invalid_playbook")
 	run := w.start(book(`
   - step: fetch
     tool: http

@@ -168,8 +168,8 @@ func (w *world) remove(collection string, id int) {
 	require.NoError(w.t, response.Body.Close())
 }
 
-// TestListsOfSinksKeepTheirState: the watermark moves with the last table of a list, once both have the rows.
-func TestListsOfSinksKeepTheirState(t *testing.T) {
+// TestListsOfSinksHaveTheirState: the watermark moves with the last table of a list, once both have the rows.
+func TestListsOfSinksHaveTheirState(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	db := w.database()

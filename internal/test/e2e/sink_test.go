@@ -96,7 +96,7 @@ func TestSinkPerPatient(t *testing.T) {
 func TestSinksAtBothPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("sinks")
+	w.recordAs("sinks")
 	patients := somePatients(t)
 	w.completes(book(medications+patientSink+stepSink), map[string]any{"patients": patients})
 	bodies := w.bodies()
@@ -146,7 +146,7 @@ output: "{{ len(fetch) }}"
 func TestSinkFailsInOneIteration(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
-	w.keep("sink_failure")
+	w.recordAs("sink_failure")
 	result := w.ends("partial_success", book(`
   - step: fetch
     tool: http

@@ -26,7 +26,7 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
 	w.patience = testenv.Within(time.Minute)
-	w.keep("places")
+	w.recordAs("places")
 	began, goOn := make(chan string, 2), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if n := r.URL.Query().Get("n"); n == "1" || n == "2" {

@@ -556,12 +556,12 @@ metadata: {name: %s}
 concurrency: {shared: %q}
 workflow: [{step: ask, tool: approval, message: "Fine?"}]
 `
-	for name, keeps := range map[string]bool{"the holder": false, "the queue": true} {
+	for name, polled := range map[string]bool{"the holder": false, "the queue": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ours, theirs := newWorking(t), newWorld(t)
 			source := fmt.Sprintf(keyed, ours.queue, ours.queue)
-			if !keeps { // the first run has the queue begin where its worker is
+			if !polled { // the first run has the queue begin where its worker is
 				first := ours.enter("first", source, "")
 				ours.await(first, "ask", interpreter.Awaiting)
 				ours.cancel(first)
@@ -578,7 +578,7 @@ workflow: [{step: ask, tool: approval, message: "Fine?"}]
 			process.Kill()
 			status = ours.status(waiting)
 			want := &runs.MissingWorker{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
-			if keeps {
+			if polled {
 				want.WorkflowID = status.Queue.WorkflowID
 			}
 			require.Equal(t, want, status.Queue.NoWorker)
@@ -599,13 +599,13 @@ workflow: [{step: ask, tool: approval, message: "Fine?"}]
 // holds it, or the workflow that gives it, as a queued run does.
 func TestStatusSaysWhoseWorkerKeepsAState(t *testing.T) {
 	t.Parallel()
-	for name, keeps := range map[string]bool{"the holder": false, "the queue": true} {
+	for name, polled := range map[string]bool{"the holder": false, "the queue": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ours, theirs := newWorking(t), newWorld(t)
 			door, _ := newLobby(t)
 			source := ours.loading("")
-			if !keeps { // the first run has the queue begin where its worker is
+			if !polled { // the first run has the queue begin where its worker is
 				first := ours.enter("first", source, door.url)
 				ours.await(first, "orders", interpreter.Running)
 				ours.cancel(first)
@@ -627,7 +627,7 @@ func TestStatusSaysWhoseWorkerKeepsAState(t *testing.T) {
 			require.Equal(t, 1, found.Position)
 			process.Kill()
 			want := &runs.MissingWorker{WorkflowID: holder.GetID(), TaskQueue: theirs.queue}
-			if keeps {
+			if polled {
 				want.WorkflowID = found.WorkflowID
 			}
 			require.Equal(t, want, position().NoWorker)

@@ -75,7 +75,7 @@ func TestCommandsAtOnce(t *testing.T) {
 			stop()
 			w.saysAtOnce(run, c.says)
 			if c.skipped > 0 {
-				w.keep("commands_at_once")
+				w.recordAs("commands_at_once")
 			}
 			result := w.endsAs(run, map[bool]interpreter.Status{true: interpreter.Completed, false: interpreter.Partial}[c.skipped == 0])
 			stats := step(t, result, "fetch").Loop.Stats

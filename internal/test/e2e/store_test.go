@@ -244,9 +244,9 @@ output: "{{ len(send) }}"
 	}
 }
 
-// TestAWorkerStopsWhileItKeepsAnAnswer: the answer is not lost, and not asked for
+// TestAWorkerStopsWhileItStoresAnAnswer: the answer is not lost, and not asked for
 // again.
-func TestAWorkerStopsWhileItKeepsAnAnswer(t *testing.T) {
+func TestAWorkerStopsWhileItStoresAnAnswer(t *testing.T) {
 	t.Parallel()
 	w, s := newShelved(t, 0)
 	api := newLargeAPI(t, 200_000)
@@ -520,13 +520,13 @@ func TestThePlaybookIsStoredOnce(t *testing.T) {
 				require.Equal(t, lines == 1, times > 0, "%s has it %d times", history, times)
 			}
 			require.Equal(t, 2+3+2, children)
-			kept, err := filepath.Glob(filepath.Join(s.dir, "sha256", "*", "*"))
+			stored, err := filepath.Glob(filepath.Join(s.dir, "sha256", "*", "*"))
 			require.NoError(t, err)
-			kept = slices.DeleteFunc(kept, func(file string) bool {
+			stored = slices.DeleteFunc(stored, func(file string) bool {
 				info, err := os.Stat(file)
 				return err != nil || info.Size() >= payload.Threshold // what asks whether the store is there
 			})
-			require.Len(t, kept, map[bool]int{true: 1, false: 0}[lines > 1])
+			require.Len(t, stored, map[bool]int{true: 1, false: 0}[lines > 1])
 		})
 	}
 }

@@ -84,7 +84,7 @@ output: {table: "{{ read }}", file: "{{ map(load, .name) }}"}
 func TestStatementParameters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.keep("statement_parameters")
+	w.recordAs("statement_parameters")
 	db := w.database()
 	db.Exec(t, "CREATE TABLE people (id bigint, name text)")
 	w.work()

@@ -188,7 +188,7 @@ func TestWebhookIsAnswered(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"verb":"complete","result":{"rows":9007199254740993}}`), &done))
 	_, err = w.answer(keys, second.token, done)
 	require.NoError(t, err)
-	w.keep("webhook")
+	w.recordAs("webhook")
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	encoded, err := json.Marshal(result.Result)
@@ -345,7 +345,7 @@ func TestAnswerElsewhere(t *testing.T) {
 func TestApprovalInTime(t *testing.T) {
 	t.Parallel()
 	w, _ := newAnswering(t)
-	w.keep("approval")
+	w.recordAs("approval")
 	run := w.start(book(`
   - step: ask
     tool: approval

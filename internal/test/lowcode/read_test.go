@@ -236,11 +236,11 @@ func (r *reader) readPart(stream component, one part) (records []map[string]any)
 			return records
 		}
 		raw := r.extract(retriever.of("record_selector"), found.body)
-		kept := r.selectRecords(stream, one, raw, token)
-		records = append(records, kept...)
+		selected := r.selectRecords(stream, one, raw, token)
+		records = append(records, selected...)
 		var last any
-		if len(kept) > 0 {
-			last = kept[len(kept)-1]
+		if len(selected) > 0 {
+			last = selected[len(selected)-1]
 		}
 		if token = pager.next(r, found, len(raw), last, token); token == nil || r.feedEnds(stream, one, last) {
 			return records

@@ -138,20 +138,20 @@ func (c *predictedCall) contributes(by *collect, data any) (part any, found bool
 	if !isList {
 		rows = []any{part}
 	}
-	kept := []any{}
+	matched := []any{}
 	for _, row := range rows {
-		keeps, err := c.s.where.eval(c.names(outcome{data: data}).with(scope{"row": row}))
+		matches, err := c.s.where.eval(c.names(outcome{data: data}).with(scope{"row": row}))
 		if err != nil {
 			return nil, false, c.expression()
 		}
-		if truthy(keeps) {
-			kept = append(kept, row)
+		if truthy(matches) {
+			matched = append(matched, row)
 		}
 	}
-	if len(kept) == len(rows) {
+	if len(matched) == len(rows) {
 		return part, true, nil
 	}
-	return kept, true, nil
+	return matched, true, nil
 }
 
 // rowsAt are the rows at a path whose end may stand for all elements; false where there is no such path.

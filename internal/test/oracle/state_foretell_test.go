@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// kept is what is predicted of the state of a shop.
-type kept struct {
+// predictedState is what is predicted of the state of a shop.
+type predictedState struct {
 	watermark position // 0 is none
 	moved     bool
 	forms     []string // in which rows had it
@@ -17,7 +17,7 @@ type kept struct {
 type predictedRuns struct {
 	*story
 
-	states map[string]*kept
+	states map[string]*predictedState
 	stored []*versioned
 	files  map[string][]string // rows of sinks that are no table
 }
@@ -32,9 +32,9 @@ type ranOnce struct {
 }
 
 func (s *story) foretell() *predictedRuns {
-	p := &predictedRuns{story: s, states: map[string]*kept{}, files: map[string][]string{}}
+	p := &predictedRuns{story: s, states: map[string]*predictedState{}, files: map[string][]string{}}
 	for _, shop := range s.shopsOf() {
-		p.states[shop] = &kept{written: map[string]bool{}}
+		p.states[shop] = &predictedState{written: map[string]bool{}}
 	}
 	return p
 }
@@ -45,8 +45,8 @@ type calling struct {
 
 	run       *storyRun
 	shop      string
-	state     *kept
-	found     kept // the state as the call found it
+	state     *predictedState
+	found     predictedState // the state as the call found it
 	from      position
 	rows      []*versioned // what was collected
 	largest   position     // of the pages before

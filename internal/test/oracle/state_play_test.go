@@ -232,7 +232,7 @@ func (w *told) runTogether(first int, together []*storyRun, predicted *predicted
 		d = append(d, w.compare(p)...)
 	}
 	d = append(d, w.api.interleaved(all)...)
-	return append(d, w.compareKept(predicted)...)
+	return append(d, w.compareState(predicted)...)
 }
 
 // expectedForms are how the watermark may be written that a run reads from.
@@ -368,8 +368,8 @@ func (w *told) compare(p *startedRun) (d disagreements) {
 	return d
 }
 
-// compareKept gives the differences of what is kept after a run.
-func (w *told) compareKept(p *predictedRuns) disagreements {
+// compareState gives the differences of what is kept after a run.
+func (w *told) compareState(p *predictedRuns) disagreements {
 	w.t.Helper()
 	w.api.mu.Lock()
 	defer w.api.mu.Unlock()
@@ -390,7 +390,7 @@ func (w *told) compareKept(p *predictedRuns) disagreements {
 
 func sorted(all []string) []string { return slices.Sorted(slices.Values(all)) }
 
-func (k *kept) text() string {
+func (k *predictedState) text() string {
 	if !k.moved {
 		return "none"
 	}

@@ -331,38 +331,38 @@ func (s *story) request() fields {
 
 // incremental is what the playbook says of its state.
 func (s *story) incremental(name string) fields {
-	kept := fields{{"cursor_path", bare("at")}, {"initial_value", s.value(0, 0)}, {"type", bare(s.kind)}}
+	section := fields{{"cursor_path", bare("at")}, {"initial_value", s.value(0, 0)}, {"type", bare(s.kind)}}
 	if s.token != "" {
-		kept = fields{{"token", bare(`"{{ response.token }}"`)}, {"initial_value", s.value(0, 0)}}
+		section = fields{{"token", bare(`"{{ response.token }}"`)}, {"initial_value", s.value(0, 0)}}
 	}
 	if s.format != "" {
-		kept = append(kept, field{"format", s.format})
+		section = append(section, field{"format", s.format})
 	}
 	if s.conflict == "fail" || s.conflict != "" && s.named { // queue is the default
-		kept = append(kept, field{"on_conflict", bare(s.conflict)})
+		section = append(section, field{"on_conflict", bare(s.conflict)})
 	}
 	switch {
 	case s.lag > 0 && s.kind == "time":
-		kept = append(kept, field{"lag", bare(fmt.Sprint(s.lag, "h"))})
+		section = append(section, field{"lag", bare(fmt.Sprint(s.lag, "h"))})
 	case s.lag > 0:
-		kept = append(kept, field{"lag", s.lag})
+		section = append(section, field{"lag", s.lag})
 	}
 	if s.open {
-		kept = append(kept, field{"range_start", bare("open")})
+		section = append(section, field{"range_start", bare("open")})
 	}
 	if s.asc {
-		kept = append(kept, field{"row_order", bare("asc")})
+		section = append(section, field{"row_order", bare("asc")})
 	}
 	if s.onMissing != "fail" {
-		kept = append(kept, field{"on_missing", bare(s.onMissing)})
+		section = append(section, field{"on_missing", bare(s.onMissing)})
 	}
 	if s.key {
-		kept = append(kept, field{"key", bare("id")})
+		section = append(section, field{"key", bare("id")})
 	}
 	if s.named {
-		kept = append(kept, field{"state", s.stateTemplate(name)})
+		section = append(section, field{"state", s.stateTemplate(name)})
 	}
-	return kept
+	return section
 }
 
 func (s *story) shopName() any {

@@ -49,7 +49,7 @@ func (p *Proxy) acceptClients() {
 // forwardClient forwards between a client and the server until either side, or a cut, ends it.
 func (p *Proxy) forwardClient(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
-	if err != nil || !p.keepOpen(client, server) {
+	if err != nil || !p.registerOpen(client, server) {
 		_ = client.Close()
 		if err == nil {
 			_ = server.Close()
@@ -71,8 +71,8 @@ func (p *Proxy) forwardClient(client net.Conn) {
 	delete(p.open, server)
 }
 
-// keepOpen registers connections for a cut. During a cut it returns false.
-func (p *Proxy) keepOpen(connections ...net.Conn) bool {
+// registerOpen registers connections for a cut. During a cut it returns false.
+func (p *Proxy) registerOpen(connections ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.isCut {
