@@ -449,7 +449,7 @@ func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 			own.Message += "; the user needs CREATE on the database to make the schema: grant it, or create the schema first and grant the user CREATE and USAGE on it"
 		}
 		if pg.Code == "42P10" {
-			own.Message += fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))
+			own.Message += "; " + sqltool.NeededIndex(w)
 		}
 	}
 	return own

@@ -284,7 +284,7 @@ func writeError(w *sqltool.TableWrite, err error) error {
 	w = sqltool.FailedWrite(w, err)
 	hint := ""
 	if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
-		hint = fmt.Sprintf("; mode upsert needs a primary key or unique index on exactly (%s)", sqltool.QuoteNames(w.Key))
+		hint = "; " + sqltool.NeededIndex(w)
 	}
 	text := w.DescribeAction() + err.Error() + hint
 	if w.IsStaged() {

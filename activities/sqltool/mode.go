@@ -32,7 +32,7 @@ type mode struct {
 var modes = []mode{
 	{name: modeInsert, conflict: func(*TableWrite, func(string) string) string { return "" }},
 	{name: ModeUpsert, conflict: (*TableWrite).replaceClause, upsert: true},
-	{name: modeInsertOrIgnore, conflict: func(*TableWrite, func(string) string) string { return " ON CONFLICT DO NOTHING" }},
+	{name: modeInsertOrIgnore, conflict: (*TableWrite).ignoreClause},
 	{name: modeReplace, conflict: func(*TableWrite, func(string) string) string { return "" }, replace: true},
 }
 
@@ -55,6 +55,15 @@ func (w *TableWrite) MayConflict() bool { return w.conflict(w, HasAll) != "" }
 
 // UpdatesRows reports whether rows to be written replace existing ones.
 func (w *TableWrite) UpdatesRows() bool { return w.upsert }
+
+// ignoreClause returns the clause by which a row is skipped that the table has. With a key, that is a row of its key: one
+// that conflicts with another in other columns is an error, not a row that is there.
+func (w *TableWrite) ignoreClause(func(string) string) string {
+	if len(w.Key) == 0 {
+		return " ON CONFLICT DO NOTHING"
+	}
+	return " ON CONFLICT (" + QuoteNames(w.Key) + ") DO NOTHING"
+}
 
 // replaceClause returns the clause by which a row replaces the one with its key, unless that one is newer. Columns
 // that the row lacks keep their values.

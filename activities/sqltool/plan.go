@@ -139,10 +139,11 @@ func (s *staging) planEnd() (replaced *interpreter.ReplacedRows, mostDeleted *fl
 	return replaced, mostDeleted
 }
 
-// CheckUnique refuses an upsert by a key that no index of the table makes unique; indexes are the columns of its
-// unique indexes.
+// CheckUnique refuses a write that finds existing rows by a key that no index of the table makes unique; indexes are
+// the columns of its unique indexes.
 func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
-	if plan.Mode != ModeUpsert || !plan.Exists {
+	finds := plan.Mode == ModeUpsert || plan.Mode == modeInsertOrIgnore && len(plan.Key) > 0
+	if !finds || !plan.Exists {
 		return nil
 	}
 	key := slices.Sorted(slices.Values(plan.Key))
@@ -151,7 +152,14 @@ func CheckUnique(plan interpreter.TablePlan, indexes [][]string) error {
 			return nil
 		}
 	}
-	return tool.Errorf("writing to table %q: mode upsert needs a primary key or unique index on exactly (%s)", plan.Name, QuoteNames(plan.Key))
+	return tool.Errorf("writing to table %q: %s", plan.Name, neededIndex(plan.Mode, plan.Key))
+}
+
+// NeededIndex says which index the table of a write needs for its ON CONFLICT clause.
+func NeededIndex(w *TableWrite) string { return neededIndex(w.name, w.Key) }
+
+func neededIndex(mode string, key []string) string {
+	return "mode " + mode + " needs a primary key or unique index on exactly (" + QuoteNames(key) + ")"
 }
 
 // changesWithoutRows predicts the schema changes before there are rows: for a new table, the key's

@@ -135,7 +135,8 @@ key. mode upsert replaces rows with the same key; the database decides which key
 equal. If a write has two rows with one key, the later one wins; rejected and discarded
 rows do not count. PostgreSQL undoes some writes because of others (a deadlock, or a
 serialization failure); such a write is repeated up to 5 times. mode insert_or_ignore
-skips rows whose key, or any other unique value, is already in the table. Modes insert,
+skips rows whose key, or without key any unique value, is already in the table; with key
+a row of another key that breaks a unique constraint is an error. Modes insert,
 insert_or_ignore and replace record operation_key in the table reprise_writes, in the
 same transaction, and write nothing if it is already there, so a write that is delivered
 twice is written once. If it is there with other rows, the write fails and says so. If

@@ -142,7 +142,13 @@ func rowsAreIgnored(s *TableTest) {
 		row{"id": 4, "mail": "e", "n": 3}), "the first of two stays too")
 	require.Equal(s, []string{`{"id":1,"mail":"a","n":1}`, `{"id":2,"mail":"b","n":1}`, `{"id":4,"mail":"d","n":2}`}, s.ContentLines("id, mail, n"))
 	require.Contains(s, s.Refuse(ignore, row{"id": 5, "mail": "f", "n": nil}).Message, "row 1", "what breaks another rule is an error")
-	require.Equal(s, AffectedResult(0), s.Write(row{"mode": "insert_or_ignore", "key": "id"}, row{"id": 2, "mail": "g", "n": 9}))
+	keyed := row{"mode": "insert_or_ignore", "key": "id"}
+	require.Equal(s, AffectedResult(0), s.Write(keyed, row{"id": 2, "mail": "g", "n": 9}))
+	require.Equal(s, AffectedResult(1), s.Write(keyed, row{"id": 2, "mail": "h", "n": 9}, row{"id": 6, "mail": "g", "n": 9}))
+	require.Contains(s, s.Refuse(keyed, row{"id": 7, "mail": "h", "n": 9}, row{"id": 8, "mail": "a", "n": 9}).Message, "row 2",
+		"the key decides which rows the table has: a row of another key is not left out in silence")
+	require.Contains(s, s.Refuse(row{"mode": "insert_or_ignore", "key": "n"}, row{"id": 9, "mail": "i", "n": 10}).Message,
+		`mode insert_or_ignore needs a primary key or unique index on exactly ("n")`)
 }
 
 // ignoredIsNoted: a write that is delivered twice is written once, also where nothing is unique.
