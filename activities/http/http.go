@@ -338,15 +338,18 @@ func dropsBody(request *http.Request, redirect *http.Response) bool {
 	return request.Method != http.MethodGet && request.Method != http.MethodHead || request.ContentLength != 0
 }
 
-// unfollowedError returns the error of a redirect that says nowhere to go.
+// unfollowedError returns the error of an answer that refers to another place and cannot be followed: its body is not what was
+// requested (RFC 9110, section 15.4).
 func (out *outgoing) unfollowedError(response *http.Response) error {
-	switch response.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		if out.follow && response.Header.Get("Location") == "" {
-			return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) without a location", requestPath(response.Request), response.StatusCode)
-		}
+	status, where := response.StatusCode, requestPath(response.Request)
+	switch {
+	case !out.follow || status < http.StatusMultipleChoices || status >= http.StatusBadRequest || status == http.StatusNotModified:
+		return nil
+	case slices.Contains([]int{301, 302, 303, 307, 308}, status):
+		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) without a location", where, status)
 	}
-	return nil
+	return redirectErrorf(typeRedirect, "%s was answered with HTTP %d, which names other places to go, and none to follow; "+
+		"if its body is what is wanted, set follow_redirects: false", where, status)
 }
 
 const (

@@ -108,16 +108,21 @@ func redirecting(t *testing.T, status int, to string) (server *httptest.Server, 
 // TestHTTPRedirectWithoutAddress: what a redirect has as its body is no answer, unless the author reads redirects.
 func TestHTTPRedirectWithoutAddress(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusMovedPermanently)
-		_, _ = io.WriteString(w, "moved")
-	}))
-	t.Cleanup(server.Close)
-	_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL})(t))
-	require.Equal(t, "redirect", tooltest.ErrorObject(t, err).Type)
-	result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server.URL, "follow_redirects": false})(t))
-	require.NoError(t, err)
-	require.Equal(t, "moved", result.Data.Data)
+	for status, says := range map[int]string{
+		300: "HTTP 300, which names other places to go", 301: "redirects (HTTP 301) without a location", 305: "HTTP 305, which names",
+		307: "redirects (HTTP 307) without a location", 399: "HTTP 399, which names",
+	} {
+		server := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "moved")
+		})
+		_, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server})(t))
+		require.Equal(t, "redirect", tooltest.ErrorObject(t, err).Type)
+		require.ErrorContains(t, err, says)
+		result, err := tooltest.CallHTTP(t, activities.DefaultCatalogue(), tooltest.Input(map[string]any{"url": server, "follow_redirects": false})(t))
+		require.NoError(t, err)
+		require.Equal(t, "moved", result.Data.Data)
+	}
 }
 
 // TestHTTPAddressesBelowAConnection: relative addresses begin below the connection's path, and those of a next_call at the request
