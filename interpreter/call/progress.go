@@ -74,7 +74,9 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.CallPlace(), err)
 	}
-	s.countRead(config, contribution.Data)
+	if s.countRead(config, contribution.Data); config.comparesRows() {
+		s.CompareRows(contribution.Data)
+	}
 	if section == nil {
 		return nil
 	}
@@ -85,6 +87,18 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	}
 	s.Watermark = s.Watermark.CountOlder(section, contribution.Data, config.Book.UnsequencedKey(config.Step))
 	return nil
+}
+
+// comparesRows reports whether the call has pages whose rows have to differ from those of the page before.
+func (c *Config) comparesRows() bool {
+	pages := false
+	for _, policy := range c.Policies {
+		if policy.Then.AllowRepeat {
+			return false
+		}
+		pages = pages || policy.Then.NextCall != nil
+	}
+	return pages
 }
 
 // noteSigns notes what a page says about the whole: how many rows there are, and, once a call, that a part of it failed. A child

@@ -46,6 +46,10 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: where excluded all %s, and none has %s",
 			where, source.Count(s.Excluded, "row"), unmatched.Member))
 	}
+	if s.SameRows > 0 {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s of %d had the same rows as the page before: if the API ignores what next_call changes, "+
+			"other rows are missing; if these pages are right, set allow_repeat: true", where, source.Count(s.SameRows, "page"), s.Successes))
+	}
 	if d.Ruling.MayTruncate() {
 		r.markTruncated(result, d)
 	} else if unread := r.unreadWarning(d); unread != "" {

@@ -19,6 +19,8 @@ type Pages struct {
 	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
 	LastPage  string           `json:"last_page,omitempty"` // digest of the previous page
 	Detached  int              `json:"detached,omitempty"`  // number of elements of Collected that are only in the workflow
+	LastRows  string           `json:"last_rows,omitempty"` // digest of the rows of the previous page, "" for none
+	SameRows  int              `json:"same_rows,omitempty"` // number of pages with the rows of the page before them
 }
 
 // AfterRestart returns the pages of a call that restarts.
@@ -32,7 +34,7 @@ func (p *Pages) RemoveCollected() []any {
 }
 
 // StartSlice begins a slice: its first page is not compared with earlier pages.
-func (p *Pages) StartSlice() { p.PagedBy, p.LastPage = nil, "" }
+func (p *Pages) StartSlice() { p.PagedBy, p.LastPage, p.LastRows = nil, "", "" }
 
 // RecordMatches records policies that matched a success.
 func (p *Pages) RecordMatches(numbers ...int) {
@@ -44,6 +46,49 @@ func (p *Pages) IsRepeatedPage(page any) bool {
 	before := p.LastPage
 	p.LastPage = expression.ShortDigest(page)
 	return p.LastPage == before
+}
+
+// CompareRows counts a page that has the rows of the page before it, whatever else they have: many answers have a time
+// or an ID of their own, by which IsRepeatedPage differs. A page without rows is not compared. contribution is what
+// the page contributed.
+func (p *Pages) CompareRows(contribution any) {
+	before := p.LastRows
+	if p.LastRows = ""; !gaveNothing(contribution) {
+		p.LastRows = expression.ShortDigest(longestList(contribution))
+	}
+	if p.LastRows != "" && p.LastRows == before {
+		p.SameRows++
+	}
+}
+
+// longestList returns a list, or the longest list among the members of a map and of the maps in it; the value itself if
+// it has none. Of lists of one length it is the one whose name comes first.
+func longestList(value any) any {
+	members, isMap := value.(map[string]any)
+	if !isMap {
+		return value
+	}
+	var longest []any
+	for _, name := range playbook.SortedKeys(members) {
+		member := members[name]
+		if below, nested := member.(map[string]any); nested {
+			for _, one := range playbook.SortedKeys(below) {
+				longest = longerList(longest, below[one])
+			}
+		}
+		longest = longerList(longest, member)
+	}
+	if len(longest) == 0 {
+		return value
+	}
+	return longest
+}
+
+func longerList(longest []any, value any) []any {
+	if list, isList := value.([]any); isList && len(list) > len(longest) {
+		return list
+	}
+	return longest
 }
 
 // ofStep identifies the step's own collect, in place of the number of a policy.

@@ -149,6 +149,33 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
+// TestSameRows: pages whose rows are those of the page before are counted, whatever else they say.
+func TestSameRows(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		pages []string
+		same  int
+	}{
+		{[]string{`[{"id": 1}]`, `[{"id": 1}]`, `[{"id": 2}]`, `[{"id": 1}]`}, 1},
+		{[]string{`{"at": 1, "rows": [1, 2]}`, `{"at": 2, "rows": [1, 2]}`, `{"at": 3, "rows": [1, 2]}`}, 2},
+		{[]string{`{"meta": {"at": 1, "tags": ["x"]}, "data": {"rows": [1, 2]}}`, `{"meta": {"at": 2, "tags": ["y"]}, "data": {"rows": [1, 2]}}`}, 1},
+		{[]string{`{"at": 1, "rows": []}`, `{"at": 2, "rows": []}`}, 0},
+		{[]string{`[]`, `[]`, `null`, `null`, `{}`, `{}`}, 0},
+		{[]string{`[1]`, `[]`, `[1]`}, 0},
+	} {
+		pages := page.Pages{}
+		for _, one := range test.pages {
+			pages.CompareRows(tables.Value(t, one))
+		}
+		require.Equal(t, test.same, pages.SameRows, "%s", test.pages)
+	}
+	pages := page.Pages{}
+	pages.CompareRows(tables.Value(t, `[1]`))
+	pages.StartSlice()
+	pages.CompareRows(tables.Value(t, `[1]`))
+	require.Zero(t, pages.SameRows, "of another slice")
+}
+
 // TestWrittenBy: the page that ends a call goes to the sink of the policy that paged last, else the first.
 func TestWrittenBy(t *testing.T) {
 	t.Parallel()
