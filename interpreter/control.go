@@ -92,7 +92,7 @@ func (s Settlement) SkipText() string {
 // set.
 func (h Hold) DescribeWait(failure *ErrorObject) Wait {
 	if h.Exhausted {
-		return Wait{Reason: ReasonPerson, Summary: "waits for a person: " + failure.ShortText()}
+		return Wait{Reason: ReasonPerson, Summary: "needs a person: " + failure.ShortText()}
 	}
 	return Wait{Reason: ReasonPaused, Summary: "paused"}
 }

@@ -298,8 +298,8 @@ func TestNotify(t *testing.T) {
 			},
 			"completed",
 			[]any{
-				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending",
-				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending",
+				"paused fetch retry_pending HTTP 503 needs a person: HTTP 503  retry_pending",
+				"paused fetch retry_pending HTTP 503 needs a person: HTTP 503  retry_pending",
 				"completed  completed    completed",
 			},
 			hours(0, 1, 2),
@@ -310,7 +310,7 @@ func TestNotify(t *testing.T) {
 			map[time.Duration]func(*testing.T, *stage){1 * time.Hour: steering(protocol.RetryNowUpdate, protocol.CommandInput{})},
 			"completed",
 			[]any{
-				"paused fetch retry_pending HTTP 503 waits for a person: HTTP 503  retry_pending", "completed  completed    completed",
+				"paused fetch retry_pending HTTP 503 needs a person: HTTP 503  retry_pending", "completed  completed    completed",
 			},
 			hours(0, 1),
 		},

@@ -28,12 +28,13 @@ func TestFollowSaysWhatALoopWaitsFor(t *testing.T) {
 		record   protocol.StepRecord
 		progress protocol.Progress
 	}{
-		"waiting for an answer": {running, protocol.Progress{Awaits: true, Waiting: 2}},
-		"waiting":               {paused, protocol.Progress{Waiting: 2}},
-		"waiting for a person":  {running, protocol.Progress{Waiting: 2}},
-		"waiting to retry":      {running, protocol.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
+		"awaiting an answer": {running, protocol.Progress{Awaits: true, Waiting: 2}},
+		"waiting":            {paused, protocol.Progress{Waiting: 2}},
+		"need a person":      {running, protocol.Progress{Waiting: 2}},
+		"needs a person":     {running, protocol.Progress{Waiting: 1}},
+		"waiting to retry":   {running, protocol.Progress{Waiting: 2, NextRetryAt: samples.LocalBegan}},
 	} {
-		require.Equal(t, want, loopWaitsFor(given.record, given.progress))
+		require.Equal(t, want, loopWaitsFor(given.progress.Waiting, given.record, given.progress))
 	}
 }
 

@@ -334,15 +334,15 @@ func doneCount(progress protocol.Progress) int {
 	return endedStats(progress).Success + endedStats(progress).Failed
 }
 
-// loopWaitsFor returns what the waiting iterations of a loop wait for.
-func loopWaitsFor(record protocol.StepRecord, progress protocol.Progress) string {
+// loopWaitsFor returns what n waiting iterations of a loop wait for.
+func loopWaitsFor(n int, record protocol.StepRecord, progress protocol.Progress) string {
 	switch {
 	case progress.Awaits:
-		return "waiting for an answer"
+		return interpreter.Awaiting.DisplayWord()
 	case record.Status == interpreter.Paused:
 		return "waiting"
 	case progress.Waiting > 0 && progress.NextRetryAt.IsZero(): // without a time
-		return "waiting for a person"
+		return render.PeopleNeeded(n)
 	}
 	return "waiting to retry"
 }
@@ -359,11 +359,11 @@ func (o *observer) loopText(ctx context.Context, record protocol.StepRecord) str
 		if err != nil && !connect.IsNotFound(err) && progress.Stats.Total == 0 {
 			return fmt.Sprintf("%d iterations; how many have ended is unknown until their loop responds", stats.Total)
 		}
-		waitsFor = loopWaitsFor(record, progress)
 		if o.loops[record.Loop.WorkflowID] = progress; progress.Stats.Total > 0 {
 			stats, open = endedStats(progress), progress.Active+progress.Waiting
 			waiting = min(max(o.countWaiting(ctx, progress.Open), progress.Waiting), open)
 		}
+		waitsFor = loopWaitsFor(waiting, record, progress)
 	}
 	if record.EndedAt.IsZero() {
 		stats.Cancelled = 0 // as long as nobody knows better, all that has not ended counts so

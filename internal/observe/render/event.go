@@ -51,7 +51,7 @@ func eventFacts(event runs.Event) []string {
 		add("awaits an answer")
 	case event.Event != runs.StepRetry:
 	case interpreter.Reason(event.Reason) == interpreter.ReasonPerson:
-		add("waits for a person")
+		add(NeedsPerson)
 	default:
 		add("%s, waits %s", event.Reason, terminal.SecondsText(event.Delay))
 	}

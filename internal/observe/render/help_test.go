@@ -34,7 +34,7 @@ func TestGoldenPaused(t *testing.T) {
 	}
 	paused := runs.Item{Status: interpreter.Paused, HeldBy: runs.HeldByPause, Waiting: "paused", Attempt: 2}
 	person := runs.Item{
-		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "waits for a person: HTTP 503", Attempt: 1, Error: samples.FailureOf503(),
+		Status: interpreter.RetryPending, HeldBy: runs.HeldByPerson, Waiting: "needs a person: HTTP 503", Attempt: 1, Error: samples.FailureOf503(),
 	}
 	loop := runs.Counts{Total: 9, Success: 2, Waiting: 3, Pending: 4}
 	texts := []string{

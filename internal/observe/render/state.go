@@ -15,6 +15,14 @@ const (
 	NoWorker    = "no worker"
 )
 
+// PeopleNeeded returns the words for n iterations that continue only when a person acts, as they follow n.
+func PeopleNeeded(n int) string {
+	if n == 1 {
+		return NeedsPerson
+	}
+	return "need a person"
+}
+
 // heldWord returns what is read in place of a status; "" for the status itself.
 func heldWord(status interpreter.Status, heldBy string) string {
 	switch {

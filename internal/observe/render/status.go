@@ -569,7 +569,7 @@ func CountsText(step runs.Step) string {
 	case runs.HeldByPause:
 		waitFor = "waiting"
 	case runs.HeldByPerson:
-		waitFor = "waiting for a person"
+		waitFor = PeopleNeeded(c.Waiting)
 	case runs.HeldByState:
 		waitFor = "waiting for a state"
 	case runs.HeldByRateLimit:

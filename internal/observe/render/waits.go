@@ -31,10 +31,12 @@ func waitsFor(group runs.WaitsFor) string {
 	if group.Items == 1 {
 		verb = "waits"
 	}
+	if group.Reason == interpreter.ReasonPerson {
+		verb = PeopleNeeded(group.Items)
+	}
 	what := map[interpreter.Reason]string{
 		interpreter.ReasonTurn: " for the rate limit", interpreter.ReasonPoll: " for the next poll",
-		interpreter.ReasonPage: " for the next page", interpreter.ReasonPerson: " for a person",
-		interpreter.ReasonRateLimited: " as the server requested", interpreter.ReasonPaused: " until they are resumed",
+		interpreter.ReasonPage: " for the next page", interpreter.ReasonRateLimited: " as the server requested", interpreter.ReasonPaused: " until they are resumed",
 		interpreter.ReasonKeeper: " for a state that is out of reach",
 	}[group.Reason]
 	if group.Why == "" {

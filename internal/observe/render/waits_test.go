@@ -23,7 +23,7 @@ func TestWaitsInWords(t *testing.T) {
 		"10 wait: HTTP 503 from GET api.example.com, next in 4s",
 		"2 wait for the rate limit, next in 0s",
 		"1 waits as the server requested: HTTP 429 from GET api.example.com, next in 1m00s",
-		"1 waits for a person",
+		"1 needs a person",
 	}, waitsText(step, now))
 	step.WaitsOf, step.Waits = 2, step.Waits[:1]
 	require.Equal(t, []string{"of 2 iterations that were queried, 10 wait: HTTP 503 from GET api.example.com, next in 4s"}, waitsText(step, now))

@@ -173,13 +173,16 @@ func (w Workers) Remedy(run Found) string {
 // pinned reports whether the run stays with its build.
 func (f Found) pinned() bool { return f.Build != nil && f.Build.Pinned }
 
-// HasWorkersOf reports whether the same workers get both runs.
-func (f Found) HasWorkersOf(other Found) bool {
-	if f.TaskQueue != other.TaskQueue || f.pinned() != other.pinned() {
-		return false
+// WorkersKey identifies the workers that get the tasks of the run: those of its task queue or, if it is pinned, of its build.
+func (f Found) WorkersKey() string {
+	if !f.pinned() {
+		return f.TaskQueue
 	}
-	return !f.pinned() || *f.Build == *other.Build
+	return f.TaskQueue + "\n" + f.Build.Deployment + ":" + f.Build.ID // a line break is in no name
 }
+
+// HasWorkersOf reports whether the same workers get both runs.
+func (f Found) HasWorkersOf(other Found) bool { return f.WorkersKey() == other.WorkersKey() }
 
 // PinnedTo finds the runs that are pinned to a build, or have workflows that are, by the workflow IDs of the first of their trees.
 func (r *Reader) PinnedTo(ctx context.Context, build Build) ([]string, error) {

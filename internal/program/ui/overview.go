@@ -44,8 +44,12 @@ const (
 	endedYesterday = "yesterday"
 )
 
-// nowLate is the value of the filter "now" for late runs, in addition to those of runs.Filter.
-const nowLate = "late"
+// Values of the filter "now" in addition to those of runs.Filter, and nowPerson, the kind of open runs that a filter of its own selects.
+const (
+	nowLate     = "late"
+	nowNoWorker = "no-worker"
+	nowPerson   = "person"
+)
 
 // overview is the top of the start page: the number of runs of each kind, and the runs that need somebody.
 type overview struct {
@@ -56,13 +60,13 @@ type overview struct {
 	Stopped []stoppedQueue
 	More    bool // there are more open runs than were read
 
-	open                        []runs.Found
-	broken                      []runs.Found // since yesterday
-	again                       map[string][]runs.Found
-	person, waiting, late, busy int
-	today, yesterday            shownCounts
-	partial, partialYesterday   int // partial successes since midnight, and since yesterday
-	calls                       int
+	open                      []runs.Found
+	broken                    []runs.Found // since yesterday
+	again                     map[string][]runs.Found
+	counted                   map[string]int // open runs on the server by what its list says of them, where there are more than were read
+	today, yesterday          shownCounts
+	partial, partialYesterday int // partial successes since midnight, and since yesterday
+	calls                     int
 }
 
 // countTile is a count of runs, with links to those runs.
@@ -226,53 +230,81 @@ func (s *Server) readOverview(r *http.Request, now time.Time, needs bool) (*over
 	}
 	group.Go(count(&o.today, today, &calls[0]))
 	group.Go(count(&o.yesterday, yesterday, &calls[1]))
-	group.Go(func() error { return s.countOpen(r.Context(), o, now, &calls[2]) })
+	group.Go(func() error { return s.countOpen(r.Context(), o, &calls[2]) })
 	group.Go(func() error { return s.brokenLately(r.Context(), o, today, yesterday, needs, &calls[3]) })
 	err := group.Wait()
 	for _, made := range calls {
 		o.calls += made
 	}
-	o.setTiles(r.URL.Query())
 	return o, err
 }
 
-// countOpen counts the open runs by what they are doing.
-func (s *Server) countOpen(ctx context.Context, o *overview, now time.Time, calls *int) error {
+// countOpen lists the open runs, and counts them by what they are doing where there are too many for that.
+func (s *Server) countOpen(ctx context.Context, o *overview, calls *int) error {
 	*calls = 1
 	var err error
 	if o.open, o.More, err = runs.OpenRuns(ctx, s.Runs); err != nil {
 		return err
 	}
-	for _, run := range o.open {
-		switch {
-		case run.NeedsPerson():
-			o.person++
-		case run.Status == interpreter.RetryPending || run.Status == interpreter.Queued:
-			o.waiting++
-		default:
-			o.busy++
-		}
-		if run.LateBy(now) > 0 {
-			o.late++
-		}
-	}
 	if !o.More {
 		return nil
 	}
-	for _, of := range []struct {
-		filter runs.Filter
-		into   *int
-	}{
-		{runs.Filter{NeedsPerson: true}, &o.person}, {runs.Filter{Doing: runs.DoingWait}, &o.waiting}, {runs.Filter{Doing: runs.DoingWork}, &o.busy},
+	o.counted = map[string]int{}
+	for kind, filter := range map[string]runs.Filter{
+		nowPerson: {NeedsPerson: true}, runs.DoingWait: {Doing: runs.DoingWait}, runs.DoingWork: {Doing: runs.DoingWork},
 	} {
-		counted, err := runs.CountRuns(ctx, s.Runs, of.filter)
+		counted, err := runs.CountRuns(ctx, s.Runs, filter)
 		*calls++
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
 		}
-		*of.into = max(*of.into, counted)
+		o.counted[kind] = counted
 	}
 	return nil
+}
+
+// listedKind returns what an open run is doing, as far as the server's list shows it.
+func listedKind(run runs.Found) string {
+	switch {
+	case run.NeedsPerson():
+		return nowPerson
+	case run.Status == interpreter.RetryPending || run.Status == interpreter.Queued:
+		return runs.DoingWait
+	}
+	return runs.DoingWork
+}
+
+// kindOf returns the kind by which a tile counts an open run. Each run has one: without a worker none waits or runs.
+func (s *silences) kindOf(run runs.Found, now time.Time) string {
+	if s.hasSilence(run, now) {
+		return nowNoWorker
+	}
+	return listedKind(run)
+}
+
+// openOfKind returns the open runs that a tile counts.
+func (s *silences) openOfKind(o *overview, kind string, now time.Time) []runs.Found {
+	if kind == nowLate {
+		return o.lateRuns(now)
+	}
+	return lists.Filter(o.open, func(run runs.Found) bool { return s.kindOf(run, now) == kind })
+}
+
+// countKinds counts the open runs of each kind. Of those that were not read it is not known whether they have workers.
+func (s *silences) countKinds(o *overview, now time.Time) map[string]int {
+	counts := map[string]int{nowLate: len(o.lateRuns(now))}
+	without := map[string]int{} // runs without a worker, by what the server counts them as
+	for _, run := range o.open {
+		kind := s.kindOf(run, now)
+		counts[kind]++
+		if kind == nowNoWorker {
+			without[listedKind(run)]++
+		}
+	}
+	for kind, counted := range o.counted {
+		counts[kind] = max(counts[kind], counted-without[kind])
+	}
+	return counts
 }
 
 // brokenLately lists the runs since yesterday that failed or succeeded in part, and counts the latter. again says that those are
@@ -319,8 +351,8 @@ func (s *Server) countPartial(ctx context.Context, o *overview, more bool, today
 	return nil
 }
 
-// setTiles sets the counts, each with a link to the runs counted.
-func (o *overview) setTiles(query url.Values) {
+// setTiles sets the counts, each with a link to the runs counted. open are those of open runs, by their kinds.
+func (o *overview) setTiles(query url.Values, open map[string]int) {
 	since := "since midnight"
 	if o.Zone == time.UTC.String() {
 		since = "since midnight UTC"
@@ -339,16 +371,23 @@ func (o *overview) setTiles(query url.Values) {
 		}
 		return tile
 	}
-	open := func(name string, status interpreter.Status, count int, key, value string) countTile {
-		return countTile{Name: name, Status: status, Count: count, Path: "/?" + url.Values{key: {value}}.Encode(), When: "now", IsCurrent: query.Get(key) == value}
+	now := func(name string, status interpreter.Status, kind string) countTile {
+		key, value := "now", kind
+		if kind == nowPerson {
+			key, value = "person", "1"
+		}
+		return countTile{Name: name, Status: status, Count: open[kind], Path: "/?" + url.Values{key: {value}}.Encode(), When: "now", IsCurrent: query.Get(key) == value}
 	}
+	late := now("Late", interpreter.Partial, nowLate)
+	late.When = "of the open ones" // which other tiles count too
 	o.Tiles = []countTile{
 		closed("Failed", interpreter.Failed, pending, o.today.Failed, o.yesterday.Failed),
 		closed("Partial success", interpreter.Partial, false, o.partial, o.partialYesterday),
-		open("Need a person", interpreter.Awaiting, o.person, "person", "1"),
-		open("Late", interpreter.Partial, o.late, "now", nowLate),
-		open("Waiting", interpreter.RetryPending, o.waiting, "now", runs.DoingWait),
-		open("Running", interpreter.Running, o.busy, "now", runs.DoingWork),
+		now("Need a person", interpreter.Awaiting, nowPerson),
+		now("No worker", interpreter.RetryPending, nowNoWorker),
+		now("Waiting", interpreter.RetryPending, runs.DoingWait),
+		now("Running", interpreter.Running, runs.DoingWork),
+		late,
 		closed("Completed", interpreter.Completed, pending, max(0, o.today.Completed-o.partial), max(0, o.yesterday.Completed-o.partialYesterday)),
 	}
 }
@@ -416,16 +455,18 @@ func (s *Server) needRows(rows []runRow, person Person) []runRow {
 	})
 }
 
-// stoppedQueues returns the task queues of runs whose workers do not respond.
-func (o *overview) stoppedQueues(rows []runRow) []stoppedQueue {
+// stoppedQueues returns the task queues of open runs whose workers do not respond.
+func (s *silences) stoppedQueues(open []runs.Found, now time.Time) []stoppedQueue {
 	var all []stoppedQueue
-	for _, row := range rows {
-		queue := row.Run.TaskQueue
-		if !row.NoWorker || slices.ContainsFunc(all, func(other stoppedQueue) bool { return other.Name == queue }) {
+	for _, run := range open {
+		if !s.hasSilence(run, now) {
 			continue
 		}
-		of := lists.Filter(o.open, func(run runs.Found) bool { return run.TaskQueue == queue })
-		all = append(all, stoppedQueue{Name: queue, Command: render.StartWorker(queue, ""), Runs: max(1, len(of))})
+		at := slices.IndexFunc(all, func(other stoppedQueue) bool { return other.Name == run.TaskQueue })
+		if at < 0 {
+			at, all = len(all), append(all, stoppedQueue{Name: run.TaskQueue, Command: render.StartWorker(run.TaskQueue, "")})
+		}
+		all[at].Runs++
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func TestSlowCounts(t *testing.T) {
 func TestPendingCounts(t *testing.T) {
 	t.Parallel()
 	o := &overview{Zone: "UTC", today: shownCounts{isPending: true}}
-	o.setTiles(nil)
+	o.setTiles(nil, nil)
 	var page strings.Builder
 	require.NoError(t, templates()["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
 	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "failed and completed runs")

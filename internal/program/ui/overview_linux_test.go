@@ -117,7 +117,7 @@ func TestStartPage(t *testing.T) {
 	require.NotContains(t, row, ">running</span>", "a run without a worker does not run")
 
 	tiles := regexp.MustCompile(`<a (?:class="below" )?href="([^"]+)"[^>]*>(?:<b>)?([0-9]+)`).FindAllStringSubmatch(between(body, `class="counts"`, "</nav>"), -1)
-	require.Len(t, tiles, 10)
+	require.Len(t, tiles, 11)
 	for _, tile := range tiles {
 		status, filtered, _ := w.get(strings.ReplaceAll(tile[1], "&amp;", "&"))
 		require.Equal(t, http.StatusOK, status)
@@ -134,6 +134,10 @@ func TestStartPage(t *testing.T) {
 	for _, wrong := range []string{"ended=never", "now=sleeping"} {
 		status, _, _ := w.get("/?" + wrong)
 		require.Equal(t, http.StatusBadRequest, status, wrong)
+	}
+	for filter, has := range map[string]bool{"now=no-worker": true, "now=running": false, "now=waiting": false, "person=1": false} {
+		_, body, _ = w.get("/?" + filter)
+		require.Equal(t, has, strings.Contains(body, `href="/runs/`+url.PathEscape(alone)+`"`), "%s of a run without a worker", filter)
 	}
 	before := w.calls.Load()
 	w.get("/")

@@ -120,7 +120,7 @@ func (s *Server) findRun(r *http.Request) (runs.Found, error) {
 func (s *Server) readStatus(ctx context.Context, run runs.Found, now time.Time) (*runs.Status, error) {
 	status, err := s.patientReader(run, now, 0).Status(ctx, run, now)
 	if err == nil && !run.Ended() {
-		s.silences.noteAnswer(run.TaskQueue, now, !status.IsSilent())
+		s.silences.noteAnswer(run, now, !status.IsSilent())
 	}
 	return status, err
 }

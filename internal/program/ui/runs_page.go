@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +24,6 @@ import (
 )
 
 const (
-	// shownLate bounds the listed late runs.
-	shownLate = 100
 	// runsPerPage is how many runs a page lists.
 	runsPerPage = 25
 	// callsOfRuns bounds the calls to the server for the list of runs. Without it a page with many runs would load the
@@ -121,19 +121,7 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		return err
 	}
 	isStart := !shown.Filtered && token == nil
-	var listed runs.Page
-	var group errgroup.Group
-	group.Go(func() (err error) {
-		if shown.Doing != nowLate {
-			listed, err = s.Runs.Page(r.Context(), filter, runsPerPage, token)
-		}
-		return err
-	})
-	group.Go(func() (err error) {
-		shown.overview, err = s.readOverview(r, v.frame.At, isStart)
-		return err
-	})
-	err = group.Wait()
+	listed, err := s.listRuns(r, shown, filter, token, v.frame.At)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		shown.Problem = "The server cannot filter runs by this: the namespace lacks search attributes. starter setup adds them."
 		err = nil
@@ -141,11 +129,8 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if err != nil {
 		return err
 	}
-	if shown.Doing == nowLate {
-		late := shown.lateRuns(v.frame.At)
-		listed.Runs = late[:min(len(late), shownLate)]
-	}
 	s.addRows(r.Context(), shown, listed.Runs, isStart, v)
+	shown.setTiles(query, s.silences.countKinds(shown.overview, v.frame.At))
 	next := ""
 	if listed.Next != nil {
 		next = s.nextPage(listed.Next)
@@ -155,6 +140,58 @@ func (s *Server) runsPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	return nil
 }
 
+// listRuns lists the runs of a page and reads its overview, at once where the page lists other runs than a tile counts.
+func (s *Server) listRuns(r *http.Request, shown *runsView, filter runs.Filter, token []byte, now time.Time) (listed runs.Page, err error) {
+	var group errgroup.Group
+	kind := shown.tileKind()
+	isStart := !shown.Filtered && token == nil
+	group.Go(func() (err error) {
+		if kind == "" {
+			listed, err = s.Runs.Page(r.Context(), filter, runsPerPage, token)
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		shown.overview, err = s.readOverview(r, now, isStart)
+		return err
+	})
+	if err = group.Wait(); err != nil || kind == "" {
+		return listed, err
+	}
+	rest, isOffset := bytes.CutPrefix(token, []byte(offsetToken))
+	if inList := !shown.More || kind == nowLate || kind == nowNoWorker; isOffset || token == nil && inList {
+		first, _ := strconv.Atoi(string(rest))
+		return pageOfKind(s.silences.openOfKind(shown.overview, kind, now), first), nil
+	}
+	if listed, err = s.Runs.Page(r.Context(), filter, runsPerPage, token); err == nil {
+		listed.Runs = lists.Filter(listed.Runs, func(run runs.Found) bool { return s.silences.kindOf(run, now) == kind })
+	}
+	return listed, err
+}
+
+// offsetToken begins the token of a page of open runs that the overview has; the index of its first run follows.
+const offsetToken = "open:"
+
+// pageOfKind returns one page of a list, from an index on.
+func pageOfKind(all []runs.Found, first int) (page runs.Page) {
+	page.Runs = all[min(first, len(all)):min(first+runsPerPage, len(all))]
+	if next := first + runsPerPage; next < len(all) {
+		page.Next = []byte(offsetToken + strconv.Itoa(next))
+	}
+	return page
+}
+
+// tileKind returns the kind of open runs that are listed, if the page lists what a tile counts; "" if it does not.
+func (v *runsView) tileKind() string {
+	if v.Narrowed || v.Search != "" || v.Ended != "" || v.Person && v.Doing != "" {
+		return ""
+	}
+	if v.Person {
+		return nowPerson
+	}
+	return v.Doing
+}
+
 // addRows describes the listed runs and, on the start page, the runs that need somebody.
 func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Found, isStart bool, v *visit) {
 	var needing []runs.Found
@@ -162,10 +199,13 @@ func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Fou
 		needing = shown.needingRuns(v.frame.At)
 		listed = lists.Filter(listed, func(run runs.Found) bool { return !containsRun(needing, run) })
 	}
-	rows := s.describeRuns(ctx, slices.Concat(needing, listed), v.frame.At, callsOfRuns-1-shown.calls)
+	rows := s.describeRuns(ctx, slices.Concat(needing, listed), shown.open, v.frame.At, callsOfRuns-1-shown.calls)
 	shown.Rows = rows[len(needing):]
+	if kind := shown.tileKind(); kind != "" && kind != nowLate { // workers have answered since they were listed, or have not
+		shown.Rows = lists.Filter(shown.Rows, func(row runRow) bool { return s.silences.kindOf(row.Run, v.frame.At) == kind })
+	}
 	shown.Needs = s.needRows(rows[:len(needing)], v.person)
-	shown.Stopped = shown.stoppedQueues(rows)
+	shown.Stopped = s.silences.stoppedQueues(shown.open, v.frame.At)
 }
 
 // readFilter parses the filters.
@@ -183,8 +223,8 @@ func (v *runsView) readFilter(now time.Time, zone *time.Location) (runs.Filter, 
 		return filter, &pageError{http.StatusBadRequest, "There is no such time."}
 	}
 	switch filter.Doing = v.Doing; filter.Doing {
-	case "", runs.DoingWork, runs.DoingWait, nowLate:
-		v.Chosen = cmp.Or(v.Chosen, v.Doing)
+	case "", runs.DoingWork, runs.DoingWait, nowLate, nowNoWorker:
+		v.Chosen = cmp.Or(v.Chosen, strings.ReplaceAll(v.Doing, "-", " "))
 	default:
 		return filter, &pageError{http.StatusBadRequest, "There is no such filter."}
 	}
@@ -249,8 +289,9 @@ func (v *runsView) setPages(query url.Values, next string) {
 	}
 }
 
-// describeRuns describes runs. It queries some of the open ones, within a limit of calls to the server.
-func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.Time, calls int) []runRow {
+// describeRuns describes runs. It queries some of the open ones, within a limit of calls to the server. others are open runs whose
+// workers are looked for too.
+func (s *Server) describeRuns(ctx context.Context, list, others []runs.Found, now time.Time, calls int) []runRow {
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
 	var open []*runRow
@@ -277,36 +318,31 @@ func (s *Server) describeRuns(ctx context.Context, list []runs.Found, now time.T
 			return nil
 		})
 	}
-	checks := len(open) > 0 && calls > 1
+	checks := len(open)+len(others) > 0 && calls > 1
 	if checks {
 		calls-- // for checkWorkers
 	}
-	open = open[:min(len(open), max(0, calls))]
-	s.addGlances(ctx, open, now, calls)
+	s.addGlances(ctx, open[:min(len(open), max(0, calls))], now, calls)
 	_ = group.Wait()
 	if checks {
-		s.checkWorkers(ctx, open, now)
+		unheard := lists.Filter(open, func(row *runRow) bool { return row.Unknown }) // before those that are not queried
+		others = slices.Concat(lists.Map(unheard, func(row *runRow) runs.Found { return row.Run }), others)
+		s.checkWorkers(ctx, others, now)
 	}
-	spreadSilence(rows, open)
+	s.silences.spreadSilence(rows, now)
 	return rows
 }
 
-// checkWorkers finds out whether workers poll the task queue of the first run whose workers have not responded in time, with at
-// most one call to the server.
-func (s *Server) checkWorkers(ctx context.Context, queried []*runRow, now time.Time) {
-	at := slices.IndexFunc(queried, func(row *runRow) bool { return row.Unknown })
-	if at < 0 {
+// checkWorkers finds out whether workers poll for one of the open runs whose workers have not responded lately, with at most one
+// call to the server. Each page checks others.
+func (s *Server) checkWorkers(ctx context.Context, open []runs.Found, now time.Time) {
+	run, found := s.silences.nextUnheard(open, now)
+	if !found {
 		return
 	}
-	of := queried[at].Run
-	workers, err := s.Runs.WorkersOf(ctx, of)
-	if err != nil || workers.HavePolled(now) {
-		return
-	}
-	for _, row := range queried[at:] {
-		if row.Unknown && row.Run.HasWorkersOf(of) {
-			row.showStatus(nil, now)
-		}
+	s.silences.changeHearing(run, now, func(h *hearing) { h.checked = now })
+	if workers, err := s.Runs.WorkersOf(ctx, run); err == nil && !workers.HavePolled(now) {
+		s.silences.recordSilence(run, now)
 	}
 }
 
@@ -317,7 +353,7 @@ func (s *Server) markUnserved(ctx context.Context, rows []*runRow, now time.Time
 	for _, row := range rows {
 		switch known := slices.ContainsFunc(list.Runs, row.Run.HasWorkersOf); {
 		case row.Run.Ended():
-		case s.silences.hasSilence(row.Run.TaskQueue, now):
+		case s.silences.hasSilence(row.Run, now):
 			row.NoWorker = true
 		case now.Sub(row.Run.StartedAt) <= startTime:
 		case !known && most > 0:
@@ -333,6 +369,7 @@ func (s *Server) markUnserved(ctx context.Context, rows []*runRow, now time.Time
 		if run.HeldBy != runs.HeldByNoWorker {
 			continue
 		}
+		s.silences.recordSilence(run, now)
 		for _, row := range rows {
 			row.NoWorker = row.NoWorker || !row.Run.Ended() && row.Run.HasWorkersOf(run)
 		}
@@ -364,16 +401,10 @@ func (s *Server) failedRows(rows []runRow, calls *int, beside bool) []*runRow {
 	return failed
 }
 
-// spreadSilence marks rows that were not queried as having no worker, if all queried runs of their task queue have
-// none.
-func spreadSilence(rows []runRow, queried []*runRow) {
-	silent := map[string]bool{}
-	for _, row := range queried {
-		was, known := silent[row.Run.TaskQueue]
-		silent[row.Run.TaskQueue] = row.NoWorker && (was || !known)
-	}
+// spreadSilence marks the open rows whose workers do not respond, those that were not queried too.
+func (s *silences) spreadSilence(rows []runRow, now time.Time) {
 	for i := range rows {
-		if row := &rows[i]; !row.Run.Ended() && silent[row.Run.TaskQueue] && !row.NoWorker {
+		if row := &rows[i]; !row.Run.Ended() && s.hasSilence(row.Run, now) {
 			row.NoWorker, row.Now = true, ""
 		}
 	}
@@ -450,7 +481,7 @@ func (s *Server) addGlances(ctx context.Context, open []*runRow, now time.Time, 
 func (s *Server) showLast(row *runRow, now time.Time) {
 	if last := s.glanced.recentStatus(row.Run.LastRunID(), now); last != nil {
 		row.showStatus(last, now)
-	} else if s.silences.hasSilence(row.Run.TaskQueue, now) {
+	} else if s.silences.hasSilence(row.Run, now) {
 		row.showStatus(nil, now)
 	} else if row.Status == interpreter.Running && now.Sub(row.Run.StartedAt) > startTime {
 		row.Now, row.Unknown = "no worker has answered yet", true
@@ -463,10 +494,10 @@ func (s *Server) addGlance(ctx context.Context, run runs.Found, now time.Time, c
 	reader.Patience = glanceTime
 	status, err := reader.Glance(ctx, run, now, calls)
 	if err != nil {
-		s.silences.recordSilence(run.TaskQueue, now)
+		s.silences.recordSilence(run, now)
 		return nil
 	}
-	s.silences.noteAnswer(run.TaskQueue, now, true)
+	s.silences.noteAnswer(run, now, true)
 	s.glanced.storeStatus(run.LastRunID(), status, now)
 	return status
 }

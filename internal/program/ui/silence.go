@@ -17,58 +17,101 @@ const (
 	silentTime = 150 * time.Millisecond
 )
 
-// silences remembers task queues whose workers did not respond: queries wait for a worker, and the server lists dead
-// workers for minutes. Pages wait only briefly for these queues, and a response ends their silence. It is safe for
-// concurrent use.
+// silences remembers which workers did not respond: queries wait for a worker, and the server lists dead workers for minutes. Pages
+// wait only briefly for these workers, and a response ends their silence. It is safe for concurrent use.
 type silences struct {
 	mu    sync.Mutex
-	since map[string]time.Time
+	heard map[string]hearing // by runs.Found.WorkersKey
+}
+
+// hearing is what is known of the workers of some runs.
+type hearing struct {
+	silent   time.Time // since when they do not respond; zero if they do, or it is not known
+	answered time.Time // when they last responded; zero for never
+	checked  time.Time // when the server was last asked for their polls; zero for never
+}
+
+// isSilent reports whether the workers have recently not responded.
+func (h hearing) isSilent(now time.Time) bool {
+	return !h.silent.IsZero() && now.Sub(h.silent) < silentFor
 }
 
 // patientReader returns a reader that waits for the workers of a run as long as is worthwhile.
 func (s *Server) patientReader(run runs.Found, now time.Time, patience time.Duration) *runs.Reader {
 	reader := *s.Runs
 	reader.Patience = patience
-	if s.silences.hasSilence(run.TaskQueue, now) {
+	if s.silences.hasSilence(run, now) {
 		reader.Patience = silentTime
 	}
 	return &reader
 }
 
-// hasSilence reports whether the workers of a queue have recently not responded.
-func (s *silences) hasSilence(queue string, now time.Time) bool {
+// hasSilence reports whether the workers of a run have recently not responded.
+func (s *silences) hasSilence(run runs.Found, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, silent := s.since[queue]
-	return silent && now.Sub(since) < silentFor
+	return s.heard[run.WorkersKey()].isSilent(now)
 }
 
-// noteAnswer records whether the workers of a queue responded. The silence of a queue is not extended before a page
-// has waited for the full time: its workers may only be busy.
-func (s *silences) noteAnswer(queue string, now time.Time, answered bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.since, func(_ string, since time.Time) bool { return now.Sub(since) >= silentFor })
-	if answered {
-		delete(s.since, queue)
-		return
-	}
-	if s.since == nil {
-		s.since = map[string]time.Time{}
-	}
-	if _, silent := s.since[queue]; !silent {
-		s.since[queue] = now
-	}
+// noteAnswer records whether the workers of a run responded. Their silence is not extended before a page has waited for the full
+// time: they may only be busy.
+func (s *silences) noteAnswer(run runs.Found, now time.Time, answered bool) {
+	s.changeHearing(run, now, func(h *hearing) {
+		switch {
+		case answered:
+			h.silent, h.answered = time.Time{}, now
+		case h.silent.IsZero():
+			h.silent = now
+		}
+	})
 }
 
-// recordSilence records that the workers of a queue did not respond within the full time.
-func (s *silences) recordSilence(queue string, now time.Time) {
+// recordSilence records that the workers of a run did not respond within the full time. Workers that have just responded to
+// another query are busy, not silent.
+func (s *silences) recordSilence(run runs.Found, now time.Time) {
+	s.changeHearing(run, now, func(h *hearing) {
+		if h.answered.IsZero() || now.Sub(h.answered) >= glanceLasts {
+			h.silent = now
+		}
+	})
+}
+
+// changeHearing changes what is known of the workers of a run. It forgets what is no longer of use.
+func (s *silences) changeHearing(run runs.Found, now time.Time, change func(*hearing)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since == nil {
-		s.since = map[string]time.Time{}
+	maps.DeleteFunc(s.heard, func(_ string, h hearing) bool {
+		if !h.isSilent(now) {
+			h.silent = time.Time{}
+		}
+		return h.silent.IsZero() && now.Sub(h.answered) >= silentFor && now.Sub(h.checked) >= silentFor
+	})
+	if s.heard == nil {
+		s.heard = map[string]hearing{}
 	}
-	s.since[queue] = now
+	h := s.heard[run.WorkersKey()]
+	if !h.isSilent(now) {
+		h.silent = time.Time{}
+	}
+	change(&h)
+	s.heard[run.WorkersKey()] = h
+}
+
+// nextUnheard returns the open run whose workers should be looked for next, at most every startTime: nothing was heard from them
+// lately, and others were looked for more recently. found is false if there is none.
+func (s *silences) nextUnheard(open []runs.Found, now time.Time) (next runs.Found, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last time.Time
+	for _, run := range open {
+		h := s.heard[run.WorkersKey()]
+		isKnown := now.Sub(h.answered) < startTime || now.Sub(h.checked) < startTime || now.Sub(h.silent) < startTime
+		if isKnown || now.Sub(run.StartedAt) <= startTime || found && !h.checked.Before(last) {
+			continue
+		}
+		next, last, found = run, h.checked, true
+	}
+	return next, found
 }
 
 const (
