@@ -32,7 +32,7 @@ const (
 // planPlaybook predicts what a run of a playbook would do. It changes nothing:
 // databases are opened to read, and a request is made only for a sample, by GET.
 func planPlaybook(ctx context.Context, c *Catalogue, in call.PlanInput) (interpreter.PlanAnswer, error) {
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	script := in.Script
 	task := in.Task.WithScript(script)

@@ -211,15 +211,15 @@ func (c *journalCache) addNote(line string, words []string) {
 	if call == "" || err != nil || errForget != nil {
 		return
 	}
-	kept := c.notes[call][:0]
+	remaining := c.notes[call][:0]
 	for _, place := range c.notes[call] {
 		if place.written > forget {
-			kept = append(kept, place)
+			remaining = append(remaining, place)
 		} else {
 			c.idle += int64(place.length)
 		}
 	}
-	c.notes[call] = append(kept, notePosition{
+	c.notes[call] = append(remaining, notePosition{
 		written: written, at: c.read + int64(len(line)-len(continuation)), length: len(continuation),
 	})
 }

@@ -264,7 +264,7 @@ func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time
 	}
 	next.Writes = lists.Filter(m.Writes, func(write manifestWrite) bool { return recent(write.At) })
 	next.Staged = lists.Filter(m.Staged, func(stage publishedStage) bool {
-		return now.Sub(stage.At) < stagesKept && (w.published == nil || stage.ID != w.published.ID)
+		return now.Sub(stage.At) < stageRetention && (w.published == nil || stage.ID != w.published.ID)
 	})
 	if w.published != nil {
 		next.Staged = append(next.Staged, *w.published)

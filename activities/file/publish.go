@@ -29,8 +29,8 @@ type publishedStage struct {
 	At      time.Time `json:"at"`
 }
 
-// stagesKept is how long manifests know what was published. It is longer than records are kept.
-const stagesKept = 30 * 24 * time.Hour
+// stageRetention is how long manifests know what was published. It is longer than records are kept.
+const stageRetention = 30 * 24 * time.Hour
 
 // stageOf is what was published of a call or loop.
 func (m manifest) stageOf(id string) publishedStage {
@@ -130,7 +130,7 @@ func (w *objectWrite) publishRecords(ctx context.Context, last manifest, from in
 		}
 	}
 	if rows == 0 && !w.overwrite && w.Note == nil {
-		return false, 0, w.checkKept(ctx)
+		return false, 0, w.checkRemoved(ctx)
 	}
 	if err := w.settleColumns(last, chosen); err != nil {
 		return false, 0, w.formatError(err)
@@ -139,7 +139,7 @@ func (w *objectWrite) publishRecords(ctx context.Context, last manifest, from in
 	if err != nil {
 		return false, 0, err
 	}
-	if err := w.checkKept(ctx); err != nil {
+	if err := w.checkRemoved(ctx); err != nil {
 		return false, 0, err
 	}
 	w.published = &publishedStage{ID: w.staging.ID, Through: from + len(records), Rows: rows, At: time.Now().UTC()}
@@ -156,7 +156,7 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 		return nil, err
 	}
 	if end.next == behind+1 {
-		return nil, w.checkKept(ctx)
+		return nil, w.checkRemoved(ctx)
 	}
 	records, held := make([]stagedRecord, end.next-behind-1), atomic.Int64{}
 	err = eachNumber(ctx, behind+1, end.next-1, func(ctx context.Context, number int) error {
@@ -168,7 +168,7 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 		return err
 	})
 	if err != nil {
-		if lost := w.checkKept(ctx); lost != nil {
+		if lost := w.checkRemoved(ctx); lost != nil {
 			return nil, lost
 		}
 		return nil, err
@@ -334,7 +334,7 @@ func (r stagedRecord) placeError(err error, before int) error {
 func (w *objectWrite) readRows(ctx context.Context, record *stagedRecord) error {
 	content, err := w.bucket.ReadAll(ctx, w.recordKey(record.number))
 	if err != nil {
-		if lost := w.checkKept(ctx); lost != nil {
+		if lost := w.checkRemoved(ctx); lost != nil {
 			return lost
 		}
 		return w.storeError("read", err)
@@ -383,8 +383,8 @@ func (w *objectWrite) removeRecords(ctx context.Context, before publishedRecords
 	})
 }
 
-// removedKept is how long it stays known that records were removed which nobody had published: longer than a run is held.
-const removedKept = 180 * 24 * time.Hour
+// removedRetention is how long it stays known that records were removed which nobody had published: longer than a run is held.
+const removedRetention = 180 * 24 * time.Hour
 
 // removeStaged removes what calls and loops have staged that were ended before they published it.
 func (r *remote) removeStaged(ctx context.Context, than time.Time) error {
@@ -425,7 +425,7 @@ func (r *remote) removeStage(ctx context.Context, id string, objects []stagedObj
 		}
 	}
 	for _, object := range objects {
-		if object.name == removedName && time.Since(object.at) < removedKept {
+		if object.name == removedName && time.Since(object.at) < removedRetention {
 			continue
 		}
 		if err := r.bucket.Delete(ctx, object.key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {

@@ -126,7 +126,7 @@ func (t *Tool) addRecord(ctx context.Context, w *objectWrite, end stagedEnd) (in
 			return interpreter.ToolResult{}, w.storeError("write", err)
 		}
 		if !taken {
-			t.keepEnd(w, stagedEnd{next: end.next + 1, note: note})
+			t.rememberEnd(w, stagedEnd{next: end.next + 1, note: note})
 			return w.stagedResult(len(w.rows)), nil
 		}
 		if sleep.For(ctx, takenPause) != nil {
@@ -199,7 +199,7 @@ func (t *Tool) findEnd(ctx context.Context, w *objectWrite, through int) (staged
 // mostEnds bounds the ends of staged rows that a worker knows, which would grow with each run for as long as it lives: of others it looks for the end again.
 const mostEnds = 10_000
 
-func (t *Tool) keepEnd(w *objectWrite, end stagedEnd) {
+func (t *Tool) rememberEnd(w *objectWrite, end stagedEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.staged) >= mostEnds {
@@ -308,8 +308,8 @@ func (w *objectWrite) readPublished(ctx context.Context) (published publishedRec
 	return published, nil
 }
 
-// checkKept returns an error where what was staged was removed because nobody has published it for long.
-func (w *objectWrite) checkKept(ctx context.Context) error {
+// checkRemoved returns an error where what was staged was removed because nobody has published it for long.
+func (w *objectWrite) checkRemoved(ctx context.Context) error {
 	removed, err := w.bucket.Exists(ctx, w.stagedKey(removedName))
 	if err != nil {
 		return w.storeError("read", err)

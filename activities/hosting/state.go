@@ -42,7 +42,7 @@ func (s *StateStores) Apply(ctx context.Context, in interpreter.StateInput) (int
 // applyAfter is Apply so long after the activity was scheduled.
 func (s *StateStores) applyAfter(ctx context.Context, waited time.Duration, in interpreter.StateInput) (interpreter.StateOutput, error) {
 	if !attempt.IsHosted(ctx) {
-		defer heartbeat.KeepSending(ctx)()
+		defer heartbeat.StartSending(ctx)()
 		ctx = attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true))
 	}
 	out, err := s.applyInput(ctx, in)

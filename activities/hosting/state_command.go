@@ -15,7 +15,7 @@ import (
 // Command is the activity that reads or changes states for a person. The error is one of the
 // destination; Temporal repeats the activity if that may help.
 func (s *StateStores) Command(ctx context.Context, command interpreter.StateCommand) (answer interpreter.StateAnswer, err error) {
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	ctx = tool.ForNoPlaybook(attempt.WithDelivery(ctx, attempt.NewDelivery(ctx, true)))
 	if command.Place != nil {
 		command.Place = s.withTool(ctx, *command.Place)

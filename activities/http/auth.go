@@ -121,7 +121,7 @@ type cachedConnection struct {
 // connectionOf returns what a connection keeps between attempts: a transport with its own certificates, its cookies.
 // A transport that is not ours, such as that of a test, does not get certificates.
 func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Login, usual http.RoundTripper) *cachedConnection {
-	if parsed.TLS == nil && !parsed.KeepCookies && parsed.AWS == nil {
+	if parsed.TLS == nil && !parsed.StoreCookies && parsed.AWS == nil {
 		return &cachedConnection{}
 	}
 	k.mu.Lock()
@@ -135,7 +135,7 @@ func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Lo
 		if own, ok := usual.(*guardedTransport); ok && parsed.TLS != nil {
 			cached.transport = newGuardedTransport(own.rules, hostMatcher(parsed.Hosts()), parsed.TLS)
 		}
-		if parsed.KeepCookies {
+		if parsed.StoreCookies {
 			cached.jar, _ = cookiejar.New(nil) // its error is always nil
 		}
 		k.byName[name] = cached

@@ -213,7 +213,7 @@ func (l *Logins) challenge(ctx context.Context, start login.BeginRequest) (login
 	if l.Keys == nil {
 		return login.Challenge{Failure: tool.LoginFailureOf(l.noKeys(start.Connection))}, nil
 	}
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	challenge, secret, err := l.Exchanger.ChallengeLogin(ctx, start)
 	if err != nil {
 		return login.Challenge{Failure: tool.LoginFailureOf(failureOf(err))}, nil
@@ -240,7 +240,7 @@ func (l *Logins) prove(ctx context.Context, proof login.FinishRequest) (login.Ex
 	if len(code) > 0 {
 		l.Secrets.AddToken(string(code))
 	}
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	tokens, err := l.Exchanger.ProveLogin(ctx, proof, string(code), string(secret))
 	if err != nil {
 		outcome.Failure = tool.LoginFailureOf(failureOf(err))

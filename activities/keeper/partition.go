@@ -28,7 +28,7 @@ type partitions struct {
 // notePartition is the activity that reports the status of a partition to the workflow of the
 // playbook's partitions. Temporal repeats it for an hour.
 func (p partitions) notePartition(ctx context.Context, note partition.Note) error {
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	waited, ledger := time.Since(activity.GetInfo(ctx).ScheduledTime), partitionsOf(note.Playbook)
 	err := p.states.sendUpdate(ctx, ledger, partition.NoteUpdate, note, nil)
 	if err != nil {
@@ -48,7 +48,7 @@ func partitionsOf(playbook string) lasting {
 // claimPartitions is the activity that claims or releases the partitions of a backfill. It
 // returns the conflict that prevents a claim; claims of ended runs are no conflict.
 func (p partitions) claimPartitions(ctx context.Context, request partition.ClaimRequest) (*partition.Conflict, error) {
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	waited := time.Since(activity.GetInfo(ctx).ScheduledTime)
 	conflict, err := p.claimAll(ctx, request)
 	return conflict, p.ends(ctx, waited, "what is done of the partitions", err)

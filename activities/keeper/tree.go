@@ -59,7 +59,7 @@ type closedRun struct{ tree, run string }
 // admitRuns asks the workflow of a tree of runs to admit more runs, in their order, and reports
 // whether they may start now.
 func (t *trees) admitRuns(ctx context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	leave, err := t.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
 		return interpreter.AdmissionAnswer{}, err
@@ -150,7 +150,7 @@ const (
 // cancelTree cancels all workflows that belong to a cancelled run, at any depth, and prevents
 // further ones. Runs that no other run waits for do not belong to it, nor do their children.
 func (t *trees) cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
-	defer heartbeat.KeepSending(ctx)()
+	defer heartbeat.StartSending(ctx)()
 	if tree.Tree.Most > 0 {
 		if err := t.closeTree(ctx, tree.Tree, tree.Run); err != nil {
 			return err

@@ -238,13 +238,13 @@ func queueLedger(batch *pgx.Batch, first *together, w *sqltool.TableWrite, sessi
 
 // addKnown records rows that sort after all known ones.
 func addKnown(all *together, seen *sqltool.RowLookup) {
-	kept := seen.Kept
+	single := seen.Recurring
 	if seen.Block != nil {
 		all.addOptional("block", sqltool.InsertBlock, seen.Block.First, seen.Block.Last, seen.Block.Hashes)
-		kept = seen.Rest
+		single = seen.Rest
 	}
-	if len(kept) > 0 {
-		all.addOptional("kept", addSeen, byteaArray(kept))
+	if len(single) > 0 {
+		all.addOptional("kept", addSeen, byteaArray(single))
 	}
 }
 
@@ -259,12 +259,12 @@ const noneTied = "coalesce((SELECT NOT EXISTS (SELECT FROM unnest($1::text::byte
 // requireUnknown records rows as known, and fails all statements if one of them is known
 // already.
 func requireUnknown(all *together, seen *sqltool.RowLookup) {
-	kept := seen.Kept
+	single := seen.Recurring
 	switch {
 	case seen.Block != nil:
 		statement, args := seen.AddBlock(dialect)
 		all.addChange("block", statement, args...)
-		kept = seen.Rest
+		single = seen.Rest
 	case seen.From != nil:
 		condition, args := seen.OutsideBlocksCondition()
 		all.requireCondition(condition, args...)
@@ -275,8 +275,8 @@ func requireUnknown(all *together, seen *sqltool.RowLookup) {
 	if len(seen.Below) > 0 {
 		all.requireCondition("NOT EXISTS ("+lookUp+")", byteaArray(seen.Below))
 	}
-	if len(kept) > 0 {
-		all.addOptional("kept", addSeen, byteaArray(kept))
+	if len(single) > 0 {
+		all.addOptional("kept", addSeen, byteaArray(single))
 	}
 }
 

@@ -126,47 +126,47 @@ func readKey(w *sqltool.TableWrite, text string) (map[string]any, error) {
 // belowCondition returns the condition that a row of the table belongs to a row of the first argument, and to none of
 // the second.
 func (t *tableTx) belowCondition(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition string, args []any, err error) {
-	const keptName = "reprise_kept"
+	const exceptName = "reprise_kept"
 	given, err := encodeList(w, rows.Given)
 	if err != nil {
 		return "", nil, err
 	}
 	condition, args = sqltool.SameKey(rows.By, givenName, thereName), []any{given}
-	if len(rows.Kept) > 0 {
-		kept, err := t.encodeKept(ctx, w, rows)
+	if len(rows.Except) > 0 {
+		except, err := t.encodeExcept(ctx, w, rows)
 		if err != nil {
 			return "", nil, err
 		}
-		condition += " AND NOT EXISTS (SELECT 1 FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $2::text::json) AS " + keptName +
-			" WHERE " + sqltool.SameKey(rows.Key, keptName, thereName) + ")"
-		args = append(args, kept)
+		condition += " AND NOT EXISTS (SELECT 1 FROM json_populate_recordset(NULL::" + w.QuotedTable() + ", $2::text::json) AS " + exceptName +
+			" WHERE " + sqltool.SameKey(rows.Key, exceptName, thereName) + ")"
+		args = append(args, except)
 	}
 	return condition, args, nil
 }
 
-// encodeKept encodes the keys of rows that stay. A key that its column cannot hold is no row's key, and its row is
+// encodeExcept encodes the keys of rows that stay. A key that its column cannot hold is no row's key, and its row is
 // refused when it is written.
-func (t *tableTx) encodeKept(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (string, error) {
-	kept := rows.Kept
+func (t *tableTx) encodeExcept(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (string, error) {
+	except := rows.Except
 	for _, key := range rows.Key {
 		if !w.HasRejectTable() {
 			break
 		}
-		misfits, err := t.FindMisfits(ctx, w, sqltool.Column{Name: key}, lists.Map(kept, func(row map[string]any) any { return row[key] }))
+		misfits, err := t.FindMisfits(ctx, w, sqltool.Column{Name: key}, lists.Map(except, func(row map[string]any) any { return row[key] }))
 		if err != nil {
 			return "", err
 		}
 		var fit []map[string]any
-		for i, row := range kept {
+		for i, row := range except {
 			if len(misfits) > 0 && misfits[0] == i {
 				misfits = misfits[1:]
 				continue
 			}
 			fit = append(fit, row)
 		}
-		kept = fit
+		except = fit
 	}
-	return encodeList(w, kept)
+	return encodeList(w, except)
 }
 
 // encodeList returns a JSON list of rows.

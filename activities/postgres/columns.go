@@ -91,8 +91,8 @@ type tableDescription struct {
 
 // Bounds of what a session remembers.
 const (
-	descriptionKept  = time.Minute
-	descriptionsKept = 100
+	descriptionAge         = time.Minute
+	rememberedDescriptions = 100
 )
 
 // tableVersion returns a text that changes with table $1 or one of its columns; "" without a table.
@@ -143,11 +143,11 @@ func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite)
 		}
 	}
 	known.columns, known.version, err = t.describeTable(ctx, name)
-	known.target, known.until = t.target, time.Now().Add(descriptionKept)
+	known.target, known.until = t.target, time.Now().Add(descriptionAge)
 	if err = cmp.Or(err, t.target.refuseForeign(w)); err != nil || known.version == "" || !remembers {
 		return known, err
 	}
-	if t.session.tables == nil || len(t.session.tables) >= descriptionsKept {
+	if t.session.tables == nil || len(t.session.tables) >= rememberedDescriptions {
 		t.session.tables = map[string]tableDescription{}
 	}
 	t.session.tables[name] = known

@@ -178,8 +178,8 @@ func requireRefused(t *testing.T, pg tooltest.SQL, fields, row map[string]any) {
 	require.Equal(t, interpreter.KindTool, refused.Kind)
 }
 
-// TestCopyKeepsWhatInsertDoes: rules, policies, and columns that are always made by the database keep their meaning.
-func TestCopyKeepsWhatInsertDoes(t *testing.T) {
+// TestCopyStoresWhatInsertDoes: rules, policies, and columns that are always made by the database keep their meaning.
+func TestCopyStoresWhatInsertDoes(t *testing.T) {
 	t.Parallel()
 
 	pg, db := pgTool(t)
@@ -230,7 +230,7 @@ func TestPoliciesHoldHoweverRowsTravel(t *testing.T) {
 	}
 }
 
-func TestPostgresSaysWhereTextCannotBeKept(t *testing.T) {
+func TestPostgresSaysWhereTextCannotBeStored(t *testing.T) {
 	t.Parallel()
 
 	pg, db := pgTool(t)

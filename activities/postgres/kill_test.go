@@ -113,8 +113,8 @@ func (c *cutter) statement() (cut, before bool) {
 	return c.left == 0, c.before
 }
 
-// keep keeps the text of a message that has a statement, and gives it.
-func (c *cutter) keep(kind byte, body []byte) (statement string) {
+// rememberStatement keeps the text of a message that has a statement, and gives it.
+func (c *cutter) rememberStatement(kind byte, body []byte) (statement string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch texts := bytes.Split(body, []byte{0}); {
@@ -169,7 +169,7 @@ func (c *cutter) pass(client, server net.Conn) {
 		if _, err := io.ReadFull(client, body); err != nil {
 			return
 		}
-		if c.freezes(c.keep(head[0], body)) {
+		if c.freezes(c.rememberStatement(head[0], body)) {
 			_, _ = io.Copy(io.Discard, client)
 			return
 		}
@@ -348,8 +348,8 @@ func (k *killTest) disturbed(t *testing.T, db *testenv.Database, pg tooltest.SQL
 	return cutter.fired()
 }
 
-// TestFrozenWriterKeepsNoState: the lock of a worker that freezes within its transaction is released, and another one gets the state.
-func TestFrozenWriterKeepsNoState(t *testing.T) {
+// TestFrozenWriterHoldsNoState: the lock of a worker that freezes within its transaction is released, and another one gets the state.
+func TestFrozenWriterHoldsNoState(t *testing.T) {
 	t.Parallel()
 	db := testenv.Postgres(t)
 	cutter := newCutter(t, db.URL)

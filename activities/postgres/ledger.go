@@ -187,14 +187,14 @@ func (e *entry) queueSeen(seen *sqltool.RowLookup) {
 		e.batch.Queue(sqltool.BlocksStatement, seen.From, seen.To).Query(func(rows pgx.Rows) error { return e.readBlocks(rows, seen) })
 	}
 	switch {
-	case len(seen.Kept) == 0:
+	case len(seen.Recurring) == 0:
 	case e.allNew:
-		e.batch.Queue(addSeen, byteaArray(seen.Kept))
+		e.batch.Queue(addSeen, byteaArray(seen.Recurring))
 	default:
-		e.batch.Queue(addSeen+" ON CONFLICT DO NOTHING RETURNING known", byteaArray(seen.Kept)).Query(func(rows pgx.Rows) error {
-			added := make(map[string]bool, len(seen.Kept))
+		e.batch.Queue(addSeen+" ON CONFLICT DO NOTHING RETURNING known", byteaArray(seen.Recurring)).Query(func(rows pgx.Rows) error {
+			added := make(map[string]bool, len(seen.Recurring))
 			err := readKnown(rows, added)
-			for _, row := range seen.Kept {
+			for _, row := range seen.Recurring {
 				if !added[string(row)] {
 					e.known[string(row)] = true
 				}

@@ -14,8 +14,8 @@ func TestPostgresCountsRoundedKeys(t *testing.T) {
 	t.Parallel()
 	pg, db := pgTool(t)
 	for at, one := range []struct {
-		typed            string
-		kept, cut, other any
+		typed             string
+		exact, cut, other any
 	}{
 		{"numeric(10, 2)", 1.25, 1.251, 1.254},
 		{"numeric(10, 2)", "1.25", "1.251", "1.254"},
@@ -36,7 +36,7 @@ func TestPostgresCountsRoundedKeys(t *testing.T) {
 			return result.Meta.LeftOut
 		}
 		for _, mode := range []string{"upsert", "insert_or_ignore"} {
-			require.Nil(t, write(mode, one.kept), one.typed)
+			require.Nil(t, write(mode, one.exact), one.typed)
 			require.Equal(t, &interpreter.RowCounts{RoundedValues: 1, RoundedKeys: 1}, write(mode, one.cut), one.typed)
 		}
 		db.Exec(t, "DELETE FROM "+table)

@@ -11,9 +11,9 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// ownersKept is how long a session assumes that the owners of the ledger's tables have not
+// ownersAge is how long a session assumes that the owners of the ledger's tables have not
 // changed.
-const ownersKept = time.Minute
+const ownersAge = time.Minute
 
 // checkOwners refuses a ledger of which a table belongs to somebody who is not trusted.
 func checkOwners(ctx context.Context, conn *pgx.Conn) error {
@@ -41,6 +41,6 @@ func checkOwners(ctx context.Context, conn *pgx.Conn) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	session.owners = time.Now().Add(ownersKept)
+	session.owners = time.Now().Add(ownersAge)
 	return nil
 }

@@ -206,7 +206,7 @@ func TestPostgresGroupsByParameter(t *testing.T) {
 	require.Equal(t, tooltest.AffectedResult(1), pg.RunStatement(t, "INSERT INTO two VALUES ({{ x }}, {{ x }})", map[string]any{"x": "2024-01-02"}))
 }
 
-func TestPostgresKeepsNastyTexts(t *testing.T) {
+func TestPostgresStoresNastyTexts(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := pgTool(t)

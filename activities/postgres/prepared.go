@@ -19,7 +19,7 @@ const (
 	// plans until the session ends, some hundred kilobytes for a wide table.
 	mostPrepared     = 100
 	longestPrepared  = 64 << 10 // of a statement, in bytes
-	plansKept        = time.Minute
+	plansAge         = time.Minute
 	forgetPlans      = "DISCARD PLANS"
 	missingStatement = "26000"
 	changedPlan      = "0A000" // the result of a prepared statement has other types
@@ -41,7 +41,7 @@ func (p *preparedStatements) prepareBatch(ctx context.Context, conn *pgx.Conn, b
 	}
 	if p.count > 0 && time.Now().After(p.until) {
 		_, err := conn.Exec(ctx, forgetPlans)
-		p.none, p.until = err != nil, time.Now().Add(plansKept)
+		p.none, p.until = err != nil, time.Now().Add(plansAge)
 	}
 	for _, query := range batch.QueuedQueries {
 		if !p.isDue(query) {
@@ -52,7 +52,7 @@ func (p *preparedStatements) prepareBatch(ctx context.Context, conn *pgx.Conn, b
 			return
 		}
 		if p.count++; p.count == 1 {
-			p.until = time.Now().Add(plansKept)
+			p.until = time.Now().Add(plansAge)
 		}
 	}
 }

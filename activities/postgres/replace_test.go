@@ -59,12 +59,12 @@ func TestReadersSeeOldOrNew(t *testing.T) {
 		CREATE TRIGGER changes BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION changed();
 		INSERT INTO keyed SELECT i, 0 FROM generate_series(0, 99) i; INSERT INTO plain SELECT i, 0 FROM generate_series(0, 99) i;
 		INSERT INTO child VALUES (50)`)
-	const kept = `SELECT c.relname::text, c.oid::bigint, c.relfilenode::bigint, c.relacl::text, (SELECT count(*) FROM pg_depend d WHERE d.refobjid = c.oid) AS depend,
+	const catalog = `SELECT c.relname::text, c.oid::bigint, c.relfilenode::bigint, c.relacl::text, (SELECT count(*) FROM pg_depend d WHERE d.refobjid = c.oid) AS depend,
 			(SELECT string_agg(pg_get_constraintdef(k.oid), '; ' ORDER BY k.oid) FROM pg_constraint k WHERE c.oid IN (k.conrelid, k.confrelid)) AS constraints,
 			(SELECT string_agg(pg_get_triggerdef(g.oid), '; ' ORDER BY g.oid) FROM pg_trigger g WHERE g.tgrelid = c.oid AND NOT tgisinternal) AS triggers,
 			(SELECT count(*) FROM pg_publication_rel p WHERE p.prrelid = c.oid) AS published, pg_get_serial_sequence('keyed', 'id') AS sequence
 		FROM pg_class c WHERE c.relname IN ('keyed', 'plain', 'keyed_view', 'plain_view', 'child') ORDER BY 1`
-	before := db.Query(t, kept)
+	before := db.Query(t, catalog)
 	rounds := 25 // of two tables
 	if *soak {
 		rounds = 500
@@ -95,7 +95,7 @@ func TestReadersSeeOldOrNew(t *testing.T) {
 	testenv.Wait(t, readers.Wait, "the end of the readers")
 	require.Greater(t, reads.Load(), int64(rounds))
 	t.Logf("%d reads beside %d replaces", reads.Load(), 2*rounds)
-	require.Equal(t, before, db.Query(t, kept))
+	require.Equal(t, before, db.Query(t, catalog))
 }
 
 // readGenerations reads a table and its view until the test stops it.

@@ -115,12 +115,12 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) (bool, error) {
 func sessionOf(conn *pgx.Conn) *session {
 	const key = "reprise session"
 	data := conn.PgConn().CustomData()
-	kept, known := data[key].(*session)
+	found, known := data[key].(*session)
 	if !known {
-		kept = &session{fresh: true, settings: readReported(conn)}
-		data[key] = kept
+		found = &session{fresh: true, settings: readReported(conn)}
+		data[key] = found
 	}
-	return kept
+	return found
 }
 
 // mostOverlapping bounds how many states a session remembers. A session lives as long as its

@@ -261,9 +261,9 @@ func TestPostgresClosesIdleSessions(t *testing.T) {
 	require.Eventually(t, func() bool { return r.db.Query(t, held)[0]["n"] == int64(0) }, testenv.Within(2*time.Minute), 100*time.Millisecond)
 }
 
-// TestPostgresKeepsTheRoleOfItsConnection: the settings in a connection's URL
+// TestPostgresPreservesTheRoleOfItsConnection: the settings in a connection's URL
 // hold for every statement, not for the first.
-func TestPostgresKeepsTheRoleOfItsConnection(t *testing.T) {
+func TestPostgresPreservesTheRoleOfItsConnection(t *testing.T) {
 	t.Parallel()
 
 	pg, _ := onePostgres(t, "&options=-c%20role%3Dpg_monitor%20-c%20work_mem%3D1MB&application_name=mine")

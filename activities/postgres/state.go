@@ -113,7 +113,7 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 	if err != nil {
 		return err
 	}
-	keep := ""
+	holder := ""
 	conn, err := pool.acquireConn(ctx, run)
 	if isSQLState(err, "28P01") || isSQLState(err, "28000") { // invalid_password, invalid_authorization_specification
 		renewed, errRenewed := t.renewedPool(ctx, in, pool)
@@ -128,11 +128,11 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 	if err != nil {
 		return classifyError(ctx, err)
 	}
-	defer func() { pool.releaseConn(conn, keep) }()
+	defer func() { pool.releaseConn(conn, holder) }()
 	if err := do(conn.Conn()); err != nil {
 		return err
 	}
-	keep = run
+	holder = run
 	return nil
 }
 

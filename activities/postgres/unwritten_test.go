@@ -10,8 +10,8 @@ import (
 	"reprise/interpreter"
 )
 
-// TestPostgresSaysWhatTriggersKeepOut: rows that a trigger or a rule keeps out of a table are counted, whichever way they travel.
-func TestPostgresSaysWhatTriggersKeepOut(t *testing.T) {
+// TestPostgresReportsUnwrittenRows: rows that a trigger or a rule keeps out of a table are counted, whichever way they travel.
+func TestPostgresReportsUnwrittenRows(t *testing.T) {
 	t.Parallel()
 	pg, db := pgTool(t)
 	db.Exec(t, `CREATE FUNCTION keep_odd() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN IF NEW.id % 2 = 0 THEN RETURN NULL; END IF; RETURN NEW; END$$;

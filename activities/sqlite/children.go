@@ -102,8 +102,8 @@ func belowCondition(w *sqltool.TableWrite, rows sqltool.RowsBelow) (condition st
 		return "", nil, err
 	}
 	condition, args = "("+storedValues(w, rows.By)+") IN (SELECT "+listedValues(rows.By)+" FROM json_each($1))", []any{given}
-	if len(rows.Kept) > 0 {
-		listed, err := listOfValues(w, rows.Key, rows.Kept)
+	if len(rows.Except) > 0 {
+		listed, err := listOfValues(w, rows.Key, rows.Except)
 		if err != nil {
 			return "", nil, err
 		}

@@ -260,9 +260,9 @@ func (l *ledger) lookUpBlocks(ctx context.Context, seen *sqltool.RowLookup, know
 		}
 	}
 	if seen.From == nil {
-		return seen.Kept, nil
+		return seen.Recurring, nil
 	}
-	return seen.Kept, l.readBlocks(ctx, seen, seen.To, known)
+	return seen.Recurring, l.readBlocks(ctx, seen, seen.To, known)
 }
 
 // readBlocks finds which rows of a chunk, up to a position, are in blocks of known rows, and records them.

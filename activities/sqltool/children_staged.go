@@ -207,7 +207,7 @@ func (p *difference) compareUnder(ctx context.Context, parent *difference) error
 	if err := p.limitBelow(parent); err != nil {
 		return err
 	}
-	if err := p.keepNewer(ctx); err != nil {
+	if err := p.excludeNewer(ctx); err != nil {
 		return err
 	}
 	if err := p.refuseUnseen(ctx, parent); err != nil {
@@ -259,8 +259,8 @@ func (p *difference) limitBelow(parent *difference) error {
 	if parent.bounded != "true" {
 		conditions = append(conditions, below(parent.bounded))
 	}
-	if parent.kept != "true" {
-		conditions = append(conditions, "NOT "+below("NOT ("+parent.kept+")"))
+	if parent.notNewer != "true" {
+		conditions = append(conditions, "NOT "+below("NOT ("+parent.notNewer+")"))
 	}
 	p.within = strings.Join(conditions, " AND ")
 	return nil
@@ -344,7 +344,7 @@ func (p *difference) putOwn(ctx context.Context, parent *difference) error {
 	}
 	changes := []targetChange{p.insertsWhere("true", &p.written)}
 	if len(p.write.Key) > 0 {
-		p.within = p.kept // a row of another parent that has the key moves
+		p.within = p.notNewer // a row of another parent that has the key moves
 		changes = []targetChange{p.updateRows(&p.written), p.insertsAbsent(&p.written)}
 	}
 	for _, change := range changes {

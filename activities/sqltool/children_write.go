@@ -29,20 +29,20 @@ func FailedWrite(w *TableWrite, err error) *TableWrite {
 	return w
 }
 
-// writeChildren writes what the rows of a turn have in their fields of children. A row that was refused or skipped has none, and one
+// writeChildren writes what the rows of a part of the write have in their fields of children. A row that was refused or skipped has none, and one
 // without the field leaves the rows below it as they are.
-func writeChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error {
+func writeChildren(ctx context.Context, tx StagingTx, w, part *TableWrite) error {
 	for _, child := range w.children {
 		var parents []int
-		for i, row := range turn.Rows {
-			if _, has := row[child.field]; has && !slices.Contains(w.refused, turn.OriginalNumber(i)) && !w.skipped[turn.OriginalNumber(i)] {
+		for i, row := range part.Rows {
+			if _, has := row[child.field]; has && !slices.Contains(w.refused, part.OriginalNumber(i)) && !w.skipped[part.OriginalNumber(i)] {
 				parents = append(parents, i)
 			}
 		}
 		if len(parents) == 0 {
 			continue
 		}
-		if err := child.writeBelow(ctx, tx, w, turn.pickRows(parents)); err != nil {
+		if err := child.writeBelow(ctx, tx, w, part.pickRows(parents)); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (c *childTable) writeChildren(ctx context.Context, tx StagingTx, w, write *
 	}
 	var done WriteResult
 	if w.upsert && len(columns) > 0 {
-		rows := RowsBelow{By: c.linked, Given: below, Key: write.Key, Kept: keysOfRows(write.Rows, write.Key)}
+		rows := RowsBelow{By: c.linked, Given: below, Key: write.Key, Except: keysOfRows(write.Rows, write.Key)}
 		if done.deleted, err = c.deleteBelow(ctx, tx, rows); err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func keysOfRows(rows []map[string]any, key []string) []map[string]any {
 }
 
 // deleteChildren deletes what is below rows that are deleted by their keys.
-func deleteChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) error {
-	deletes := turn.Deletes
+func deleteChildren(ctx context.Context, tx StagingTx, w, part *TableWrite) error {
+	deletes := part.Deletes
 	if w.sequence != "" && w.HasChildren() {
 		keys, err := tx.StoredKeys(ctx, w, deletes, true)
 		if err != nil {
@@ -225,7 +225,7 @@ func deleteChildren(ctx context.Context, tx StagingTx, w, turn *TableWrite) erro
 		deletes = nil
 		for i, key := range keys {
 			if key != nil {
-				deletes = append(deletes, turn.Deletes[i])
+				deletes = append(deletes, part.Deletes[i])
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBel
 		return 0, err
 	}
 	write.tableColumns = columns
-	rows.Given, rows.Kept = write.asStored(tx.Dialect(), rows.By, rows.Given), write.asStored(tx.Dialect(), rows.Key, rows.Kept)
+	rows.Given, rows.Except = write.asStored(tx.Dialect(), rows.By, rows.Given), write.asStored(tx.Dialect(), rows.Key, rows.Except)
 	if len(rows.Given) == 0 {
 		return 0, nil
 	}
@@ -307,10 +307,10 @@ func deleteGrandchildren(ctx context.Context, tx StagingTx, w *TableWrite, rows 
 }
 
 // RowsBelow are the rows of a table whose columns By have given values, except those whose columns Key have the
-// values of a kept row.
+// values of a row of Except.
 type RowsBelow struct {
-	By, Key     []string
-	Given, Kept []map[string]any
+	By, Key       []string
+	Given, Except []map[string]any
 }
 
 // asStored returns rows of some columns in the form in which the database returns them. A row that does not fit

@@ -249,11 +249,11 @@ func WriteRows(ctx context.Context, tx StagingTx, w *TableWrite) (written WriteR
 		}
 	}
 	if w.State != nil && w.WritesRows() && written.affected == 0 {
-		if err := keepEmptied(ctx, tx, w); err != nil {
+		if err := recordEmptied(ctx, tx, w); err != nil {
 			return written, err
 		}
 	}
-	return written, keepFilled(ctx, tx, w)
+	return written, recordFilled(ctx, tx, w)
 }
 
 // deleteRows deletes rows by their keys, and counts those that the table still has afterwards, because of a trigger or a rule.

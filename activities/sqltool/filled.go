@@ -65,8 +65,8 @@ func readOtherTables(text string) (tables, filled []string, err error) {
 	return both.Tables, both.Filled, err
 }
 
-// keepFilled keeps which tables of children have rows once a write has written to them.
-func keepFilled(ctx context.Context, tx StateTx, w *TableWrite) error {
+// recordFilled records which tables of children have rows once a write has written to them.
+func recordFilled(ctx context.Context, tx StateTx, w *TableWrite) error {
 	if w.State == nil || w.below == nil || len(w.below.done) == 0 {
 		return nil
 	}

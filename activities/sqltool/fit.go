@@ -17,7 +17,7 @@ func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
 	for _, name := range slices.Clone(w.Columns) {
 		column := w.columnOf(d, columns, name)
 		reads := column.columnReader(d)
-		if reads.of == readsAll && reads.keeps.unit == keepsAll {
+		if reads.of == readsAll && reads.precision.unit == unitAll {
 			continue
 		}
 		if err := w.fitColumn(d, column, reads); err != nil {
@@ -68,7 +68,7 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 			w.Rows[i] = w.rowWith(i, column.Name, sent)
 		}
 		if problem == "" {
-			countCutValue(w, column.Name, reads.keeps, value)
+			countCutValue(w, column.Name, reads.precision, value)
 		}
 	}
 	if marked != nil {
@@ -78,9 +78,9 @@ func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 }
 
 // countCutValue counts a value that its column keeps only in part.
-func countCutValue(w *TableWrite, column string, keeps precision, value any) {
-	cut, isKey := keeps.countCut(value), mergesBy(w, column)
-	if keeps.unit != ignoresBlanks || isKey {
+func countCutValue(w *TableWrite, column string, limit precision, value any) {
+	cut, isKey := limit.countCut(value), mergesBy(w, column)
+	if limit.unit != ignoresBlanks || isKey {
 		w.leftOut.RoundedValues += cut
 	}
 	if isKey {

@@ -22,15 +22,15 @@ type precision struct {
 type precisionUnit int
 
 const (
-	keepsAll      precisionUnit = iota // or the database refuses the value
-	keepsDecimals                      // decimal places: numeric(p, s) and money; negative where zeros before the point are kept
-	keepsDouble                        // the digits of a float64
-	keepsReal                          // the digits of a float32
-	keepsFraction                      // decimal places of a second: timestamp(p), interval(p)
-	keepsDay                           // a date without its time of day
-	keepsClock                         // a time of day without its date, with so many decimal places of a second
-	keepsBlanks                        // characters, of which only blanks are cut off: varchar(n)
-	keepsBytes                         // bytes of a text: name
+	unitAll       precisionUnit = iota // or the database refuses the value
+	unitDecimals                       // decimal places: numeric(p, s) and money; negative where zeros before the point are kept
+	unitDouble                         // the digits of a float64
+	unitReal                           // the digits of a float32
+	unitFraction                       // decimal places of a second: timestamp(p), interval(p)
+	unitDay                            // a date without its time of day
+	unitClock                          // a time of day without its date, with so many decimal places of a second
+	unitBlanks                         // characters, of which only blanks are cut off: varchar(n)
+	unitBytes                          // bytes of a text: name
 	ignoresBlanks                      // all but blanks at the end: char(n), which pads texts with them and finds no difference
 )
 
@@ -48,37 +48,37 @@ func precisionOfType(typed string, kind ColumnKind) precision {
 	switch kind {
 	case kindNumeric:
 		if decimals, scaled := decimalsOf(typed); scaled {
-			return precision{keepsDecimals, decimals}
+			return precision{unitDecimals, decimals}
 		}
 	case kindDouble:
-		return precision{unit: keepsDouble}
+		return precision{unit: unitDouble}
 	case kindReal:
-		return precision{unit: keepsReal}
+		return precision{unit: unitReal}
 	case kindInstant, kindTimestamp:
-		return precision{keepsFraction, fraction}
+		return precision{unitFraction, fraction}
 	case kindDate:
-		return precision{unit: keepsDay}
+		return precision{unit: unitDay}
 	case kindClock:
-		return precision{keepsClock, fraction}
+		return precision{unitClock, fraction}
 	case kindVarchar:
 		if limit := limitOf(typed); limit > 0 {
-			return precision{keepsBlanks, limit}
+			return precision{unitBlanks, limit}
 		}
 	case kindOther:
 		if strings.HasPrefix(typed, "interval") {
-			return precision{keepsFraction, fraction}
+			return precision{unitFraction, fraction}
 		}
 		switch limits.ReplaceAllString(typed, "") {
 		case money:
-			return precision{keepsDecimals, cents}
+			return precision{unitDecimals, cents}
 		case "time with time zone", "timetz":
-			return precision{keepsClock, fraction}
+			return precision{unitClock, fraction}
 		case "character", "char", "bpchar":
 			return precision{unit: ignoresBlanks}
 		case "name":
-			return precision{keepsBytes, nameBytes}
+			return precision{unitBytes, nameBytes}
 		case `"char"`:
-			return precision{keepsBytes, 1}
+			return precision{unitBytes, 1}
 		}
 	case kindSmallint, kindInteger, kindBigint, kindBoolean, kindText, kindJSON:
 	}
@@ -121,14 +121,14 @@ func (p precision) countCut(value any) (count int) {
 // cutsNumber reports whether the column would keep another number.
 func (p precision) cutsNumber(number any) bool {
 	switch p.unit {
-	case keepsDecimals:
+	case unitDecimals:
 		return decimalsIn(expression.Text(number)) > p.most
-	case keepsDouble:
+	case unitDouble:
 		return expression.IsRounded(number)
-	case keepsReal:
+	case unitReal:
 		float, _ := expression.NearestFloat(number)
 		return expression.IsRounded(number) || !math.IsNaN(float) && strconv.FormatFloat(float, 'g', -1, 64) != strconv.FormatFloat(float, 'g', -1, 32)
-	case keepsAll, keepsFraction, keepsDay, keepsClock, keepsBlanks, keepsBytes, ignoresBlanks:
+	case unitAll, unitFraction, unitDay, unitClock, unitBlanks, unitBytes, ignoresBlanks:
 	}
 	return false
 }
@@ -136,22 +136,22 @@ func (p precision) cutsNumber(number any) bool {
 // cutsText reports whether the column would keep less of a text that it accepts.
 func (p precision) cutsText(text string) bool {
 	switch p.unit {
-	case keepsDecimals, keepsDouble, keepsReal:
+	case unitDecimals, unitDouble, unitReal:
 		return isPlainNumber(text) && p.cutsNumber(json.Number(text))
-	case keepsFraction:
+	case unitFraction:
 		return fractionDigits(text) > p.most
-	case keepsDay:
+	case unitDay:
 		return hasTimeOfDay(text)
-	case keepsClock:
+	case unitClock:
 		return fractionDigits(text) > p.most || isoTime.MatchString(strings.TrimSpace(text))
-	case keepsBlanks:
+	case unitBlanks:
 		characters := []rune(text)
 		return len(characters) > p.most && strings.Trim(string(characters[p.most:]), " ") == ""
-	case keepsBytes:
+	case unitBytes:
 		return len(text) > p.most
 	case ignoresBlanks:
 		return strings.HasSuffix(text, " ")
-	case keepsAll:
+	case unitAll:
 	}
 	return false
 }

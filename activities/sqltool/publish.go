@@ -110,7 +110,7 @@ func (s *stage) putRows(ctx context.Context, rows int64, columns []string, there
 	if p.within, err = s.withinCondition(ctx, s.write.where, there, thereName+".", true); err != nil {
 		return written, err
 	}
-	for _, prepare := range []func(context.Context) error{p.keepNewer, p.dropRepeated, p.compareBelow, p.deleteUnder} {
+	for _, prepare := range []func(context.Context) error{p.excludeNewer, p.dropRepeated, p.compareBelow, p.deleteUnder} {
 		if err := prepare(ctx); err != nil {
 			return written, err
 		}
@@ -243,30 +243,30 @@ func (s *stage) endRound(ctx context.Context, written WriteResult) error {
 // difference compares staged rows with those of their target.
 type difference struct {
 	*stage
-	target  *TargetTable
-	there   []Column // of the target
-	rows    int64    // staged
-	columns []string // that rows have had
-	within  string   // condition of the rows of the target that are replaced
-	bounded string   // within without regard to newer rows
-	kept    string   // condition of rows that are not newer
-	fresh   string   // condition of staged rows that are put in place
-	leaves  bool     // some staged rows are not put in place
+	target   *TargetTable
+	there    []Column // of the target
+	rows     int64    // staged
+	columns  []string // that rows have had
+	within   string   // condition of the rows of the target that are replaced
+	bounded  string   // within without regard to newer rows
+	notNewer string   // condition of rows that are not newer
+	fresh    string   // condition of staged rows that are put in place
+	leaves   bool     // some staged rows are not put in place
 	// under are the differences of the tables of children; written is what was done to one of them.
 	under   []*difference
 	written WriteResult
 }
 
-// keepNewer leaves out rows that other loads have written or deleted since this one began to read.
-func (p *difference) keepNewer(ctx context.Context) error {
-	p.bounded, p.kept, p.fresh = p.within, "true", "true"
+// excludeNewer leaves out rows that other loads have written or deleted since this one began to read.
+func (p *difference) excludeNewer(ctx context.Context) error {
+	p.bounded, p.notNewer, p.fresh = p.within, "true", "true"
 	key, some, err := p.readNewer(ctx)
 	if !some || err != nil || len(p.write.Key) == 0 {
 		return err
 	}
 	newer := p.newer.QuotedTable() + " AS " + newerName
-	p.kept, p.leaves = "NOT EXISTS (SELECT 1 FROM "+newer+" WHERE "+SameKey(key, thereName, newerName)+")", true
-	p.within += " AND " + p.kept
+	p.notNewer, p.leaves = "NOT EXISTS (SELECT 1 FROM "+newer+" WHERE "+SameKey(key, thereName, newerName)+")", true
+	p.within += " AND " + p.notNewer
 	p.fresh = "NOT EXISTS (SELECT 1 FROM " + newer + " WHERE " + SameKey(key, newerName, givenName) + " AND (" + newerName + "." + goneColumn +
 		" OR EXISTS (SELECT 1 FROM " + p.write.QuotedTable() + " AS " + thereName + " WHERE " + SameKey(key, thereName, newerName) + ")))"
 	return nil

@@ -33,8 +33,8 @@ type Reader struct {
 	// affine says that the database would store texts in a column of numbers or booleans unchanged,
 	// so they are converted before.
 	affine bool
-	// keeps is what the database keeps of a value that it accepts.
-	keeps precision
+	// precision is what the database keeps of a value that it accepts.
+	precision precision
 }
 
 // ReaderOfType is how a column of a type of PostgreSQL reads.
@@ -68,7 +68,7 @@ func ReaderOfType(typed string) Reader {
 		}
 	case kindVarchar, kindText, kindJSON:
 	}
-	return Reader{of: of, list: isList, keeps: precisionOfType(element, kind)}
+	return Reader{of: of, list: isList, precision: precisionOfType(element, kind)}
 }
 
 // money is a type of PostgreSQL that reads the signs of amounts by the settings of the server: "1,5" may be 15.
@@ -169,7 +169,7 @@ func (r Reader) mayChange(value any) bool {
 	case string, []any, bool:
 		return true
 	}
-	return r.keeps.unit != keepsAll || r.isTime()
+	return r.precision.unit != unitAll || r.isTime()
 }
 
 // isTime reports whether the column keeps times, dates, times of day, or spans of time.
@@ -242,7 +242,7 @@ func (r Reader) readNumber(text string) (sent any, problem string) {
 			return text, becomesNumber
 		}
 	case isPlainNumber(text):
-		if r.affine && !isKept(text) {
+		if r.affine && !isExact(text) {
 			return json.Number(text), ""
 		}
 	default:
@@ -251,8 +251,8 @@ func (r Reader) readNumber(text string) (sent any, problem string) {
 	return text, ""
 }
 
-// isKept reports whether SQLite keeps all digits of a number.
-func isKept(text string) bool {
+// isExact reports whether SQLite keeps all digits of a number.
+func isExact(text string) bool {
 	const always = 15 // digits of a float
 	if len(text) <= always {
 		return true

@@ -34,10 +34,10 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 		return err
 	}
 	w.known = make([][]byte, len(pages))
-	keep := w.keepsRows(w.Shown, len(pages))
+	encode := w.knownRowEncoder(w.Shown, len(pages))
 	increasing := true // as the rows of an ordered source are, unless they share their cursors
 	for i, row := range w.State.Rows.IdentifyRows(pages, func(i int) any { return w.Rows[i] }) {
-		w.known[i] = keep(row)
+		w.known[i] = encode(row)
 		increasing = increasing && (i == 0 || bytes.Compare(w.known[i-1], w.known[i]) < 0)
 	}
 	switch w.inOrder = increasing; {
@@ -145,9 +145,9 @@ func belowRows(name string, position []byte) []byte {
 	return append(statePrefix(name, withCursor), position...)
 }
 
-// keepsRows returns the function that computes what the state records of each of count rows. It distinguishes a row
+// knownRowEncoder returns the function that computes what the state records of each of count rows. It distinguishes a row
 // from the same row of another table: a call may write to several tables of the database that stores its state.
-func (k *stateRows) keepsRows(shown string, count int) func(incremental.KnownRow) []byte {
+func (k *stateRows) knownRowEncoder(shown string, count int) func(incremental.KnownRow) []byte {
 	table, without, with := expression.DigestBytes(cmp.Or(k.State.Rows.KnownAs, shown)), statePrefix(k.State.Name, withoutCursor), statePrefix(k.State.Name, withCursor)
 	const usual = 16 // bytes of a position
 	all := make([]byte, 0, count*(len(with)+usual+1+incremental.HashLength))
@@ -192,15 +192,15 @@ func (w *TableWrite) WithoutState() *TableWrite {
 // RowLookup is a chunk of rows that a write looks up among the known rows, and adds to them.
 type RowLookup struct {
 	State string
-	// Kept are rows that may be read again; Below are rows below Floor, which cannot.
-	Kept, Below [][]byte
-	Floor       []byte
+	// Recurring are rows that may be read again; Below are rows below Floor, which cannot.
+	Recurring, Below [][]byte
+	Floor            []byte
 	// From and To are the least and largest positions of rows with a cursor, nil without any.
 	From, To []byte
 	// Tied are hashes of the rows at From if the page before has ended at that position: its block may contain some
 	// of them.
 	Tied [][]byte
-	// Block stores most of Kept as one value, nil if that does not pay. Rest are the remaining ones.
+	// Block stores most of Recurring as one value, nil if that does not pay. Rest are the remaining ones.
 	Block *Block
 	Rest  [][]byte
 	// Sweep says that known rows below Floor are to be deleted, once all chunks have been
@@ -244,10 +244,10 @@ func (k *stateRows) LookupChunks() (chunks []RowLookup) {
 func newSeen(w *incremental.StateWrite, rows [][]byte) RowLookup {
 	seen := RowLookup{State: w.Name, Floor: belowRows(w.Name, w.Rows.Floor)}
 	first, _ := slices.BinarySearchFunc(rows, statePrefix(w.Name, withCursor), bytes.Compare)
-	kept, _ := slices.BinarySearchFunc(rows, seen.Floor, bytes.Compare)
-	seen.Below, seen.Kept = rows[first:kept], rows[kept:]
+	floor, _ := slices.BinarySearchFunc(rows, seen.Floor, bytes.Compare)
+	seen.Below, seen.Recurring = rows[first:floor], rows[floor:]
 	if first > 0 {
-		seen.Kept = slices.Concat(rows[:first], rows[kept:])
+		seen.Recurring = slices.Concat(rows[:first], rows[floor:])
 	}
 	dated := rows[first:]
 	if len(dated) > 1 && ordersKnownRows(w.Rows.Type) {
@@ -294,9 +294,9 @@ const leastBlock = 16
 // may have the same position.
 func (s *RowLookup) makeBlock(of *incremental.RowIdentity) {
 	s.findTied()
-	hashes := make([]byte, 0, len(s.Kept)*incremental.HashLength)
+	hashes := make([]byte, 0, len(s.Recurring)*incremental.HashLength)
 	rest, block := [][]byte(nil), &Block{}
-	for _, row := range s.Kept {
+	for _, row := range s.Recurring {
 		position := positionOf(row)
 		switch {
 		case row[stateBytes] != withCursor, len(s.Tied) > 0 && bytes.Equal(position, s.From):
@@ -322,7 +322,7 @@ func (s *RowLookup) findTied() {
 	if s.reached == nil || !bytes.Equal(s.From, s.reached) {
 		return
 	}
-	for _, rows := range [][][]byte{s.Kept, s.Below} {
+	for _, rows := range [][][]byte{s.Recurring, s.Below} {
 		for _, row := range rows {
 			if row[stateBytes] == withCursor && bytes.Equal(positionOf(row), s.From) {
 				s.Tied = append(s.Tied, hashIn(row))
@@ -349,7 +349,7 @@ func (s *RowLookup) InBlocks(hashes []byte, known map[string]bool) {
 	for one := range slices.Chunk(hashes, incremental.HashLength) {
 		has[string(one)] = true
 	}
-	for _, rows := range [][][]byte{s.Kept, s.Below} {
+	for _, rows := range [][][]byte{s.Recurring, s.Below} {
 		for _, row := range rows {
 			if row[stateBytes] == withCursor && has[string(hashIn(row))] {
 				known[string(row)] = true

@@ -328,19 +328,19 @@ func boolNumber(b bool) int {
 	return 0
 }
 
-// digitsKept is enough for every number of the language, in bits.
-const digitsKept = 4096
+// numberBits is enough for every number of the language, in bits.
+const numberBits = 4096
 
 // numberOf returns a value as the number that a column of numbers makes of it.
 func numberOf(v any) (*big.Float, bool) {
 	switch v := v.(type) {
 	case int:
-		return new(big.Float).SetPrec(digitsKept).SetInt64(int64(v)), true
+		return new(big.Float).SetPrec(numberBits).SetInt64(int64(v)), true
 	case bool:
 		return new(big.Float).SetInt64(int64(boolNumber(v))), true
 	case nil, []any, map[string]any:
 		return nil, false
 	}
-	number, _, err := big.ParseFloat(strings.TrimSpace(expression.Text(v)), 10, digitsKept, big.ToNearestEven)
+	number, _, err := big.ParseFloat(strings.TrimSpace(expression.Text(v)), 10, numberBits, big.ToNearestEven)
 	return number, err == nil && !number.IsInf()
 }

@@ -239,7 +239,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, tables
 		state.Watermark = state.Found
 		return state.claimState(ctx, tx, claim, target.Shown)
 	}
-	if err := keepChanges(ctx, tx, decision.Changes); err != nil {
+	if err := recordChanges(ctx, tx, decision.Changes); err != nil {
 		return claimed, err
 	}
 	if decision.Anew {
@@ -353,18 +353,18 @@ func beginAnew(ctx context.Context, tx StateTx, name string) error {
 	return err
 }
 
-// keepChanges writes changes into the history, the oldest first.
-func keepChanges(ctx context.Context, tx StateTx, changes []incremental.StateChange) error {
+// recordChanges writes changes into the history, the oldest first.
+func recordChanges(ctx context.Context, tx StateTx, changes []incremental.StateChange) error {
 	for _, change := range changes {
-		if err := keepChange(ctx, tx, change); err != nil {
+		if err := recordChange(ctx, tx, change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keepChange writes a change into the history; one without a time is made now.
-func keepChange(ctx context.Context, tx StateTx, change incremental.StateChange) error {
+// recordChange writes a change into the history; one without a time is made now.
+func recordChange(ctx context.Context, tx StateTx, change incremental.StateChange) error {
 	from, fromPosition, err := cursorArgs(change.From)
 	if err != nil {
 		return err
@@ -512,9 +512,9 @@ func forgetCounts(ctx context.Context, tx StateTx, name string) error {
 	return err
 }
 
-// keepEmptied keeps whether a write that has written no row has left its table without any: its rows may all have been
+// recordEmptied records whether a write that has written no row has left its table without any: its rows may all have been
 // deleted, rejected or discarded. A table that only they would have made is not there then.
-func keepEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
+func recordEmptied(ctx context.Context, tx TableTx, w *TableWrite) error {
 	columns, err := tx.ReadColumns(ctx, w)
 	if err != nil {
 		return err
@@ -601,7 +601,7 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		return err
 	}
 	next, changes := state.Set(change, time.Time{})
-	if err := keepChanges(ctx, tx, changes); err != nil {
+	if err := recordChanges(ctx, tx, changes); err != nil {
 		return err
 	}
 	if change.To.IsZero() {

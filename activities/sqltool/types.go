@@ -278,8 +278,8 @@ func RoundsDeclared(declared string, value any) bool {
 		isReal := has("REAL") || has("FLOA") || has("DOUB") //nolint:misspell // parts of names of types, as SQLite looks for them
 		return !has("INT") && !IsDeclaredText(declared) && isReal && expression.IsRounded(value)
 	case json.Number:
-		keeps := IsDeclaredText(declared) || BytesOfDeclared(declared) != noBytes || upper == "" || upper == "ANY"
-		return !keeps && expression.IsRounded(value)
+		exact := IsDeclaredText(declared) || BytesOfDeclared(declared) != noBytes || upper == "" || upper == "ANY"
+		return !exact && expression.IsRounded(value)
 	}
 	return false
 }

@@ -20,12 +20,12 @@ const otherEvents = 2
 
 // HasWaiting reports whether a mailbox has answers to the attempt that no workflow has accepted yet; new answers must
 // queue after them. The error is ErrFull if there is no room.
-func HasWaiting(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (bool, error) {
-	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
+func HasWaiting(ctx context.Context, c client.Client, mail interpreter.MailboxAnswer) (bool, error) {
+	info, err := describeMailbox(ctx, c, mail.Answer.MailboxID(mail.Workflow))
 	if err != nil || !isOpen(info) {
 		return false, err
 	}
-	if kept.Answer.Verb != interpreter.AnswerProgress && isFull(info) {
+	if mail.Answer.Verb != interpreter.AnswerProgress && isFull(info) {
 		return true, ErrFull
 	}
 	return true, nil
@@ -39,24 +39,24 @@ func isFull(info *workflowpb.WorkflowExecutionInfo) bool {
 // DepositAnswer puts an answer into a mailbox until a worker delivers it. Of the progress reports it keeps only the newest.
 // The error is ErrClosed if the receiving workflow has ended, or ErrFull. Fullness is read before the answer is
 // added: a single sender never exceeds the limit, and concurrent senders exceed it by at most one answer each.
-func DepositAnswer(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) error {
-	host, err := c.DescribeWorkflowExecution(ctx, kept.Workflow, "")
+func DepositAnswer(ctx context.Context, c client.Client, mail interpreter.MailboxAnswer) error {
+	host, err := c.DescribeWorkflowExecution(ctx, mail.Workflow, "")
 	switch {
 	case connect.IsNotFound(err):
-		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
+		return fmt.Errorf("%w: %s", ErrClosed, mail.Workflow)
 	case err != nil:
-		return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+		return fmt.Errorf("keep the answer for %s: %w", mail.Workflow, err)
 	case host.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
-		return fmt.Errorf("%w: %s", ErrClosed, kept.Workflow)
+		return fmt.Errorf("%w: %s", ErrClosed, mail.Workflow)
 	}
-	id := kept.Answer.MailboxID(kept.Workflow)
+	id := mail.Answer.MailboxID(mail.Workflow)
 	options := client.StartWorkflowOptions{
-		ID: id, TaskQueue: host.GetExecutionConfig().GetTaskQueue().GetName(), StaticSummary: "answers to step " + kept.Answer.Step,
+		ID: id, TaskQueue: host.GetExecutionConfig().GetTaskQueue().GetName(), StaticSummary: "answers to step " + mail.Answer.Step,
 	}
-	if kept.Answer.Verb == interpreter.AnswerProgress {
+	if mail.Answer.Verb == interpreter.AnswerProgress {
 		options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING
-		if _, err := c.ExecuteWorkflow(ctx, options, interpreter.MailboxWorkflow, interpreter.Mailbox{Progress: &kept}); err != nil {
-			return fmt.Errorf("keep the progress for %s: %w", kept.Workflow, err)
+		if _, err := c.ExecuteWorkflow(ctx, options, interpreter.MailboxWorkflow, interpreter.Mailbox{Progress: &mail}); err != nil {
+			return fmt.Errorf("keep the progress for %s: %w", mail.Workflow, err)
 		}
 		return nil
 	}
@@ -65,18 +65,18 @@ func DepositAnswer(ctx context.Context, c client.Client, kept interpreter.Mailbo
 		switch {
 		case err != nil:
 		case !isOpen(info):
-			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.MailboxSignal, kept, options, interpreter.MailboxWorkflow,
+			_, err = c.SignalWithStartWorkflow(ctx, id, interpreter.MailboxSignal, mail, options, interpreter.MailboxWorkflow,
 				interpreter.Mailbox{Refused: mailboxRefusals(ctx, c, info)})
 		case isFull(info):
 			return ErrFull
 		default:
-			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.MailboxSignal, kept)
+			err = c.SignalWorkflow(ctx, id, info.GetExecution().GetRunId(), interpreter.MailboxSignal, mail)
 			if connect.IsNotFound(err) {
 				continue // it has ended meanwhile, and the next one gets what did not fit
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("keep the answer for %s: %w", kept.Workflow, err)
+			return fmt.Errorf("keep the answer for %s: %w", mail.Workflow, err)
 		}
 		return nil
 	}
@@ -111,12 +111,12 @@ func mailboxRefusals(ctx context.Context, c client.Client, info *workflowpb.Work
 
 // RefusalReason returns why a workflow refused an answer that was in a mailbox; false if no mailbox recorded a
 // refusal.
-func RefusalReason(ctx context.Context, c client.Client, kept interpreter.MailboxAnswer) (why string, found bool) {
-	info, err := describeMailbox(ctx, c, kept.Answer.MailboxID(kept.Workflow))
+func RefusalReason(ctx context.Context, c client.Client, mail interpreter.MailboxAnswer) (why string, found bool) {
+	info, err := describeMailbox(ctx, c, mail.Answer.MailboxID(mail.Workflow))
 	if err != nil {
 		return "", false
 	}
-	digest := kept.Answer.Digest()
+	digest := mail.Answer.Digest()
 	for _, one := range mailboxRefusals(ctx, c, info) {
 		if one.Digest == digest {
 			return one.Message, true

@@ -128,11 +128,11 @@ func TestVerifyNamesTheFirstGap(t *testing.T) {
 		})
 	}
 	whole := strings.Join(good, "\n") + "\n"
-	for kept := range 6 {
-		part := strings.Join(good[:kept], "\n")
+	for count := range 6 {
+		part := strings.Join(good[:count], "\n")
 		sum := sha256.Sum256([]byte(good[2]))
-		_, err := audit.Verify(strings.NewReader(part+"\n"[:min(kept, 1)]), hex.EncodeToString(sum[:]))
-		require.Equal(t, kept < 3, err != nil, "%d lines: %v", kept, err)
+		_, err := audit.Verify(strings.NewReader(part+"\n"[:min(count, 1)]), hex.EncodeToString(sum[:]))
+		require.Equal(t, count < 3, err != nil, "%d lines: %v", count, err)
 	}
 	for at := range whole { // a part of the file is whole only where a line ends
 		report, err := audit.Verify(strings.NewReader(whole[:at]), "")

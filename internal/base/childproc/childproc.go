@@ -64,7 +64,7 @@ func (p *Process) Kill() {
 
 // keeper is a thread that never ends, on which children are started. Linux sends the parent death signal when the
 // thread that started the child ends, not when the process does, and Go ends threads at will.
-var keeper = sync.OnceValue(func() chan<- func() {
+var parentThread = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
 		runtime.LockOSThread()
@@ -77,7 +77,7 @@ var keeper = sync.OnceValue(func() chan<- func() {
 
 func runOnParentThread(start func() error) error {
 	result := make(chan error)
-	keeper() <- func() { result <- start() }
+	parentThread() <- func() { result <- start() }
 	return <-result
 }
 

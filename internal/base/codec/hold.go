@@ -93,11 +93,11 @@ func (c *Codec) holdWorkflowTask(
 		go release()
 		return
 	}
-	c.held.keep(release)
+	c.held.holdTask(release)
 }
 
-// keep holds a task for holdTime.
-func (h *heldTasks) keep(release func()) {
+// holdTask holds a task for holdTime.
+func (h *heldTasks) holdTask(release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tasks == nil {

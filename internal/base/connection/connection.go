@@ -25,8 +25,8 @@ type Login struct {
 	Query []NameValue
 	// TLS has the client certificates and the authorities to trust; nil for the defaults.
 	TLS *tls.Config
-	// KeepCookies says whether later requests send the cookies that the host has set.
-	KeepCookies bool
+	// StoreCookies says whether later requests send the cookies that the host has set.
+	StoreCookies bool
 	// OAuth2 is the client that fetches tokens; nil for none.
 	OAuth2 *OAuth2
 	// Session is the login request that returns tokens; nil for none.

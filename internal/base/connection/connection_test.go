@@ -39,9 +39,9 @@ func TestEveryKindOfAMap(t *testing.T) {
 		`{"query": {"b": "2", "a": "1"}}`:                                       "?a=1\n?b=2",
 		`{"bearer": "tok", "headers": {"X-Account": "A"}, "query": {"v": "1"}}`: "Authorization: Bearer tok\nX-Account: A\n?v=1",
 	} {
-		kept, err := connection.EntryText(entry(t, text))
+		entryText, err := connection.EntryText(entry(t, text))
 		require.NoError(t, err, text)
-		c, err := connection.Parse(kept)
+		c, err := connection.Parse(entryText)
 		require.NoError(t, err, text)
 		var lines []string
 		for _, pair := range c.Headers {
@@ -56,7 +56,7 @@ func TestEveryKindOfAMap(t *testing.T) {
 	c, err := connection.Parse(`{"bearer": "tok", "host": "https://api.test/v1", "cookies": "keep"}`)
 	require.NoError(t, err)
 	require.Equal(t, "https://api.test/v1", c.Host.String())
-	require.True(t, c.KeepCookies)
+	require.True(t, c.StoreCookies)
 }
 
 // TestProblemsOfAMap has the place and what to write instead, and nothing of what was written.
@@ -229,9 +229,9 @@ func TestProblemsOfAWS(t *testing.T) {
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"postgres://x?sslmode=disable", "sqlite:rows.db", "bearer:tok?a=b@https://api.test", "a secret of a trigger"} {
-		kept, err := connection.EntryText(text)
+		entryText, err := connection.EntryText(text)
 		require.NoError(t, err)
-		require.Equal(t, text, kept)
+		require.Equal(t, text, entryText)
 	}
 	c, err := connection.Parse("https://ana:pw@api.test/v1")
 	require.NoError(t, err)

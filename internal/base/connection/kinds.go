@@ -38,7 +38,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	if !slices.ContainsFunc(kinds, s.hasKey) && d.problem == nil {
 		return nil, notAConnection
 	}
-	c := &Login{Host: s.optionalHost("host"), Headers: s.readHeaders(), Query: s.queryParams(), TLS: s.readTLS(), KeepCookies: s.keepsCookies()}
+	c := &Login{Host: s.optionalHost("host"), Headers: s.readHeaders(), Query: s.queryParams(), TLS: s.readTLS(), StoreCookies: s.storesCookies()}
 	if c.OAuth2 = s.readOAuth2(); c.OAuth2 != nil && c.OAuth2.Host != nil {
 		if c.Host != nil {
 			d.recordProblem([]string{"host"}, "has both host and oauth2.host; keep one")
@@ -144,8 +144,8 @@ func (s section) refuseTwice(c *Login) {
 	}
 }
 
-// keepsCookies reports whether cookies are kept.
-func (s section) keepsCookies() bool {
+// storesCookies reports whether cookies are kept.
+func (s section) storesCookies() bool {
 	if s.hasKey("cookies") && s.values["cookies"] != "keep" {
 		s.d.recordProblem(s.pathOf("cookies"), "accepts only cookies as keep; without the key, cookies are not kept")
 	}

@@ -30,7 +30,7 @@ type Sources struct {
 	Logger *slog.Logger
 
 	mu      sync.Mutex
-	kept    map[SecretSource]*keptValue
+	cached  map[SecretSource]*cachedValue
 	changed func(what string, err error) // nil for nobody
 }
 
@@ -48,8 +48,8 @@ func (s *Sources) notifyChange(of SecretSource, err error) {
 	}
 }
 
-// keptValue is a cached value.
-type keptValue struct {
+// cachedValue is a cached value.
+type cachedValue struct {
 	value string
 	read  time.Time   // when it was read well
 	file  fs.FileInfo // of a file as it was then
@@ -75,10 +75,10 @@ var ErrUnreadable = errors.New("the secret cannot be read")
 func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := s.kept[source]
+	cached := s.cached[source]
 	state, err := s.stateOf(source)
-	if err == nil && kept != nil && !anew && regular.Unchanged(kept.file, state) && s.Now().Sub(kept.read) < source.Refresh {
-		return kept.value, nil
+	if err == nil && cached != nil && !anew && regular.Unchanged(cached.file, state) && s.Now().Sub(cached.read) < source.Refresh {
+		return cached.value, nil
 	}
 	value := ""
 	if err == nil {
@@ -86,26 +86,26 @@ func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
 	}
 	switch {
 	case err == nil:
-		if s.kept == nil {
-			s.kept = map[SecretSource]*keptValue{}
+		if s.cached == nil {
+			s.cached = map[SecretSource]*cachedValue{}
 		}
-		s.kept[source] = &keptValue{value: value, read: s.Now(), file: state}
-		if kept != nil && kept.value != value {
+		s.cached[source] = &cachedValue{value: value, read: s.Now(), file: state}
+		if cached != nil && cached.value != value {
 			s.notifyChange(source, nil)
 		}
 		return value, nil
-	case errors.Is(err, ErrMissing) || kept == nil || s.Now().Sub(kept.read) >= stale:
+	case errors.Is(err, ErrMissing) || cached == nil || s.Now().Sub(cached.read) >= stale:
 		return "", fmt.Errorf("%s: %w", source, err)
 	}
-	anotherFile := state == nil || !regular.Unchanged(kept.tried, state)
+	anotherFile := state == nil || !regular.Unchanged(cached.tried, state)
 	if anotherFile && state != nil {
 		s.notifyChange(source, err)
 	}
 	if s.Logger != nil && anotherFile {
-		s.Logger.Warn("cannot re-read a secret; its last value stays in use", "source", source.String(), "error", err, "read_at", kept.read)
+		s.Logger.Warn("cannot re-read a secret; its last value stays in use", "source", source.String(), "error", err, "read_at", cached.read)
 	}
-	kept.tried = state
-	return kept.value, nil
+	cached.tried = state
+	return cached.value, nil
 }
 
 // stateOf identifies the version of a source's file; nil if the source is not a file.

@@ -46,8 +46,8 @@ func (v *vault) requireValue(t *testing.T, source connection.SecretSource, value
 	require.Equal(t, value, got)
 }
 
-// TestASecretIsKeptForItsRefresh reads variables, whose changes nobody reports.
-func TestASecretIsKeptForItsRefresh(t *testing.T) {
+// TestASecretIsCachedForItsRefresh reads variables, whose changes nobody reports.
+func TestASecretIsCachedForItsRefresh(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	source := connection.SecretSource{From: "env", Name: "KEY", Refresh: 5 * time.Minute}

@@ -27,10 +27,10 @@ func TestUses(t *testing.T) {
 		{`{"url": "postgres://h/d", "uses": {"task_queues": "nightly"}}`, "postgres", "", ""},
 		{`{"url": "postgres://h/d", "uses": {"tools": ["postgres"], "task_queues": ["nightly"]}}`, "postgres", "x", "may be used on task queues nightly, and this worker polls x: its uses.task_queues decides"},
 	} {
-		kept, err := connection.EntryText(entry(t, quoted(row.text)))
+		entryText, err := connection.EntryText(entry(t, quoted(row.text)))
 		require.NoError(t, err, row.text)
-		require.Equal(t, row.denied, connection.UsesOf(kept).DenialReason(connection.User{Tool: row.tool, TaskQueue: row.queue}), "%s %s %s", row.text, row.tool, row.queue)
-		resolved, err := connection.ResolveSources(kept, nil)
+		require.Equal(t, row.denied, connection.UsesOf(entryText).DenialReason(connection.User{Tool: row.tool, TaskQueue: row.queue}), "%s %s %s", row.text, row.tool, row.queue)
+		resolved, err := connection.ResolveSources(entryText, nil)
 		require.NoError(t, err)
 		require.NotContains(t, resolved, "uses")
 	}
@@ -47,7 +47,7 @@ func quoted(text string) string {
 // TestUsesOfPlaybooks: a playbook needs a name that the list has, and bytes that the worker knows.
 func TestUsesOfPlaybooks(t *testing.T) {
 	t.Parallel()
-	kept, err := connection.EntryText(entry(t, `{"bearer": "tok", "uses": {"playbooks": ["nightly", "billing-*"]}}`))
+	entryText, err := connection.EntryText(entry(t, `{"bearer": "tok", "uses": {"playbooks": ["nightly", "billing-*"]}}`))
 	require.NoError(t, err)
 	for _, row := range []struct{ name, unknown, denied string }{
 		{"nightly", "", ""},
@@ -57,7 +57,7 @@ func TestUsesOfPlaybooks(t *testing.T) {
 		{"nightly", "it has no signature", "may be used by known playbooks nightly, billing-*, and it has no signature: its uses.playbooks decides"},
 		{"", "it has no signature", "may be used by known playbooks nightly, billing-*, and it has no signature: its uses.playbooks decides"},
 	} {
-		require.Equal(t, row.denied, connection.UsesOf(kept).DenialReason(connection.User{Playbook: row.name, Unknown: row.unknown}), row.name)
+		require.Equal(t, row.denied, connection.UsesOf(entryText).DenialReason(connection.User{Playbook: row.name, Unknown: row.unknown}), row.name)
 	}
 	require.Empty(t, connection.UsesOf("bearer:tok").DenialReason(connection.User{Playbook: "x", Unknown: "it has no signature"}))
 	_, err = connection.EntryText(entry(t, `{"bearer": "tok", "uses": {"playbooks": ["[a"]}}`))

@@ -49,8 +49,8 @@ func Ticker(ctx context.Context) (ticks <-chan time.Time, stop func()) {
 	return ticker.C, ticker.Stop
 }
 
-// KeepSending sends heartbeats without details until it is stopped.
-func KeepSending(ctx context.Context) (stop func()) {
+// StartSending sends heartbeats without details until it is stopped.
+func StartSending(ctx context.Context) (stop func()) {
 	ticks, stopTicks := Ticker(ctx)
 	done := make(chan struct{})
 	go func() {

@@ -14,8 +14,8 @@ import (
 	"reprise/internal/base/heartbeat"
 )
 
-// TestKeep: heartbeats go on until they are stopped, and none come where nobody waits.
-func TestKeep(t *testing.T) {
+// TestStartSending: heartbeats go on until they are stopped, and none come where nobody waits.
+func TestStartSending(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]time.Duration{"some": 30 * time.Millisecond, "none": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestKeep(t *testing.T) {
 				}
 			})
 			env.RegisterActivityWithOptions(func(ctx context.Context) error {
-				defer heartbeat.KeepSending(ctx)()
+				defer heartbeat.StartSending(ctx)()
 				if limit > 0 {
 					<-seen
 				}

@@ -64,7 +64,7 @@ func parseClaim(claim map[string]string) (reference, error) {
 // returns.
 func (s *Store) putValue(ctx context.Context, data []byte) (reference, error) {
 	ref := referenceTo(data)
-	if s.kept.hasKey(ref.key) {
+	if s.recent.hasKey(ref.key) {
 		return ref, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, mostTime(ref.size))

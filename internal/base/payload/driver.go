@@ -121,7 +121,7 @@ func (d *driver) Store(
 					ref, err := d.store.putValue(trying, data)
 					claims[i].ClaimData = ref.toClaim(d.store.Name())
 					if err == nil && isScript(payload) {
-						d.store.kept.addKey(ref.key) // the next child has the same
+						d.store.recent.addKey(ref.key) // the next child has the same
 					}
 					return err
 				})

@@ -91,7 +91,7 @@ func TestValuesComeBackInOrder(t *testing.T) {
 	}
 }
 
-func TestEqualValuesAreKeptOnce(t *testing.T) {
+func TestEqualValuesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	first := s.store(value("same"))
@@ -305,9 +305,9 @@ func TestFoldersOfABucketAreApart(t *testing.T) {
 	require.Equal(t, "x", string(back[0].GetData()))
 }
 
-// TestScriptsAreKeptForAllChildren: a script goes to the store at a size at which
+// TestScriptsAreStoredForAllChildren: a script goes to the store at a size at which
 // other values stay in Temporal, and is written and read once for many children.
-func TestScriptsAreKeptForAllChildren(t *testing.T) {
+func TestScriptsAreStoredForAllChildren(t *testing.T) {
 	t.Parallel()
 	address, err := payload.DirectoryAddress(t.TempDir())
 	require.NoError(t, err)

@@ -26,9 +26,9 @@ const (
 	driverPatience = 3 * time.Second
 	// awayTimeout bounds the SDK's operations while the store has been unavailable for longer than driverPatience.
 	awayTimeout = 2 * time.Second
-	// keptFor is how long the keys written by Write are remembered: until the SDK has sent the references to the
+	// rememberedFor is how long the keys written by Write are remembered: until the SDK has sent the references to the
 	// server.
-	keptFor = time.Minute
+	rememberedFor = time.Minute
 )
 
 // health is whether the store is available, as far as this process knows.
@@ -149,7 +149,7 @@ func (s *Store) Write(ctx context.Context, payload *commonpb.Payload) error {
 	}
 	ref, err := s.putValue(ctx, data)
 	if err == nil {
-		s.kept.addKey(ref.key)
+		s.recent.addKey(ref.key)
 	}
 	return err
 }
@@ -167,14 +167,14 @@ func (k *recentKeys) addKey(key string) {
 		k.keys = map[string]time.Time{}
 	}
 	k.keys[key] = time.Now()
-	maps.DeleteFunc(k.keys, func(_ string, at time.Time) bool { return time.Since(at) > keptFor })
+	maps.DeleteFunc(k.keys, func(_ string, at time.Time) bool { return time.Since(at) > rememberedFor })
 }
 
 func (k *recentKeys) hasKey(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at, found := k.keys[key]
-	return found && time.Since(at) < keptFor
+	return found && time.Since(at) < rememberedFor
 }
 
 // tryPatiently retries do for some seconds, or calls it once if the store has been unavailable for a while. Missing

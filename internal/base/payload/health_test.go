@@ -59,24 +59,24 @@ func TestReady(t *testing.T) {
 	require.NoError(t, none.CheckReady(t.Context()))
 }
 
-// TestKeptValuesNeedNoStore: what Keep has written the SDK stores again, with the
+// TestRecentValuesNeedNoStore: what Write has written the SDK stores again, with the
 // same claim, whether the store is still there or not.
-func TestKeptValuesNeedNoStore(t *testing.T) {
+func TestRecentValuesNeedNoStore(t *testing.T) {
 	t.Parallel()
 	store, dir := openDirectory(t)
-	kept := value(strings.Repeat("kept", 100_000))
-	require.NoError(t, store.Write(t.Context(), kept))
+	written := value(strings.Repeat("kept", 100_000))
+	require.NoError(t, store.Write(t.Context(), written))
 	open := shut(t, dir)
 	claims, err := store.ExternalStorage().Drivers[0].Store(
-		converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{kept})
+		converter.StorageDriverStoreContext{Context: t.Context()}, []*commonpb.Payload{written})
 	require.NoError(t, err)
 	open()
 	back, err := store.ExternalStorage().Drivers[0].Retrieve(converter.StorageDriverRetrieveContext{Context: t.Context()}, claims)
 	require.NoError(t, err)
-	require.Equal(t, kept.GetData(), back[0].GetData())
+	require.Equal(t, written.GetData(), back[0].GetData())
 }
 
-func TestSmallValuesAreNotKept(t *testing.T) {
+func TestSmallValuesAreNotStored(t *testing.T) {
 	t.Parallel()
 	store, dir := openDirectory(t)
 	shut(t, dir)

@@ -38,7 +38,7 @@ type Store struct {
 	mu     sync.Mutex
 	opened *blob.Bucket // nil until it could be opened
 	health health
-	kept   recentKeys
+	recent recentKeys
 	watch  Watch
 	// scripts caches scripts that were read recently.
 	scripts *lru.Cache[reference, []byte]

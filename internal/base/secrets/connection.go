@@ -424,11 +424,11 @@ func echoedForms(secret string, found []pattern) []pattern {
 	for _, text := range escapedForHTML(secret) {
 		all = append(all, pattern{text: text})
 	}
-	kept := all[:0:0]
+	distinct := all[:0:0]
 	for _, p := range all {
 		if len(p.text) >= credential.MinDistinct {
-			kept = append(kept, p)
+			distinct = append(distinct, p)
 		}
 	}
-	return kept
+	return distinct
 }

@@ -31,15 +31,15 @@ func RecallActivities(store *payload.Store) map[string]any {
 	}
 	return map[string]any{
 		interpreter.RecallActivity: func(ctx context.Context, in interpreter.Recall) (interpreter.EarlierAnswers, error) {
-			defer heartbeat.KeepSending(ctx)()
+			defer heartbeat.StartSending(ctx)()
 			return reader(ctx).recallRuns(ctx, in)
 		},
 		interpreter.StoppedActivity: func(ctx context.Context, in call.StoppedInput) (call.StoppedCall, error) {
-			defer heartbeat.KeepSending(ctx)()
+			defer heartbeat.StartSending(ctx)()
 			return reader(ctx).readStopped(ctx, in)
 		},
 		interpreter.EndedActivity: func(ctx context.Context, in interpreter.EndedInput) (interpreter.EndedIterations, error) {
-			defer heartbeat.KeepSending(ctx)()
+			defer heartbeat.StartSending(ctx)()
 			return reader(ctx).endedIterations(ctx, in)
 		},
 	}
