@@ -55,7 +55,7 @@ const (
 	Done     ActionOutcome = "done"
 	Accepted ActionOutcome = "accepted" // by a run, which performs it
 	Repeated ActionOutcome = "repeated" // an earlier request has done it
-	Kept     ActionOutcome = "kept"     // until a worker is there
+	Stored   ActionOutcome = "kept"     // until a worker is there
 	Refused  ActionOutcome = "refused"  // it is not possible
 	Denied   ActionOutcome = "denied"   // the actor, playbook or connection may not
 	Failed   ActionOutcome = "failed"

@@ -19,7 +19,7 @@ func ofToken(workflowID string) string { return "token of " + workflowID }
 
 // admitRequest reads the body of a request and acquires a slot for it, which leave releases. A body without a slot
 // only uses memory, and clients that stall have to make room for others: crowd decides which.
-func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *turns, sender string) (body []byte, leave func(), err error) {
+func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *senderSlots, sender string) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, nil, newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body uncompressed, without Content-Encoding")
 	}

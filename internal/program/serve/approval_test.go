@@ -183,10 +183,10 @@ func TestApprovalPageWithoutWorkers(t *testing.T) {
 	require.Equal(t, "reject", a.ends(run).Result.Data.(map[string]any)["option"])
 }
 
-// keptClient is one whose updates come to nobody.
-type keptClient struct{ client.Client }
+// storingClient is one whose updates come to nobody.
+type storingClient struct{ client.Client }
 
-func (keptClient) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+func (storingClient) UpdateWorkflow(context.Context, client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	return nil, errAway
 }
 

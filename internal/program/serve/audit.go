@@ -92,7 +92,7 @@ func answerOutcome(reply answer) audit.ActionOutcome {
 	case body.Repeated:
 		return audit.Repeated
 	case !body.Accepted:
-		return audit.Kept
+		return audit.Stored
 	}
 	return audit.Done
 }

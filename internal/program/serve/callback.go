@@ -163,27 +163,27 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 			"the answer is %d bytes, and a run accepts at most %d; store larger data elsewhere and send its location", size, most)
 	}
 	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
-	kept := interpreter.MailboxAnswer{Workflow: workflowID, Answer: given}
-	keeps, err := s.hasKept(ctx, kept)
+	mail := interpreter.MailboxAnswer{Workflow: workflowID, Answer: given}
+	waiting, err := s.hasStored(ctx, mail)
 	if err != nil {
 		return answer{}, err
 	}
-	if !keeps {
-		if over, ok := s.turns.acquireTurn(ctx, workflowID); ok {
+	if !waiting {
+		if over, ok := s.answerSlots.acquireSlot(ctx, workflowID); ok {
 			defer over()
 			reply, at, err := s.sendAnswer(ctx, workflowID, given)
 			if !errors.Is(err, errUnsaid) {
-				return reply, s.refusalOr(ctx, kept, err)
+				return reply, s.refusalOr(ctx, mail, err)
 			}
-			kept.Workflow = at
+			mail.Workflow = at
 		}
 	}
-	reply, err := s.keepAnswer(ctx, kept)
+	reply, err := s.storeAnswer(ctx, mail)
 	if errors.Is(err, errLate) && given.Verb != interpreter.AnswerProgress { // the workflow may have ended with it
-		if reply, _, err = s.sendAnswer(ctx, kept.Workflow, given); errors.Is(err, errUnsaid) {
+		if reply, _, err = s.sendAnswer(ctx, mail.Workflow, given); errors.Is(err, errUnsaid) {
 			err = errLate
 		}
-		err = s.refusalOr(ctx, kept, err)
+		err = s.refusalOr(ctx, mail, err)
 	}
 	return reply, err
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// certificateKept is how long the files of a certificate are not read again.
-const certificateKept = time.Second
+// certificateAge is how long the files of a certificate are not read again.
+const certificateAge = time.Second
 
 // Certificate is a certificate in two files. Changes to them apply from the next connection on. It is safe for
 // concurrent use.
@@ -55,7 +55,7 @@ func (c *Certificate) readChanged() (known bool, err error) {
 func (c *Certificate) newestCertificate(logger *slog.Logger) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.checked) < certificateKept {
+	if time.Since(c.checked) < certificateAge {
 		return c.pair
 	}
 	c.checked = time.Now()

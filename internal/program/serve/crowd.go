@@ -27,7 +27,7 @@ type crowdMember struct {
 	size   int
 	// out disconnects the member. It is called at most once, and must not call the crowd.
 	out  func()
-	kept int           // while it is not 0 it need not go
+	pins int           // while it is not 0 it need not go
 	at   *list.Element // nil once it has gone
 }
 
@@ -75,14 +75,14 @@ func (c *crowd) releaseMember(one *crowdMember) {
 func (c *crowd) pinMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one.kept++
+	one.pins++
 }
 
 // unpinMember ends a pin, and makes the member the youngest.
 func (c *crowd) unpinMember(one *crowdMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if one.kept--; one.at != nil {
+	if one.pins--; one.at != nil {
 		c.members.MoveToBack(one.at)
 	}
 }
@@ -127,7 +127,7 @@ func (c *crowd) nextToRemove() *crowdMember {
 	for at := c.members.Front(); at != nil; at = at.Next() {
 		one, _ := at.Value.(*crowdMember) // nothing else is put in
 		switch {
-		case one.kept > 0:
+		case one.pins > 0:
 			continue
 		case large == "" || one.sender == large:
 			return one
@@ -182,8 +182,8 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// keepOpen exempts the connection of a request from being closed, until over is called.
-func keepOpen(ctx context.Context) (over func()) {
+// pinConnection exempts the connection of a request from being closed, until over is called.
+func pinConnection(ctx context.Context) (over func()) {
 	one, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return func() {}

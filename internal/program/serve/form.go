@@ -22,11 +22,11 @@ func FormOf(approval *playbook.Approval, typed url.Values, faults map[string]str
 // TypedAnswer returns the answer that a known person typed into an approval's form, with errors by the names of
 // inputs.
 func TypedAnswer(approval *playbook.Approval, typed url.Values, by string) (interpreter.Answer, map[string]string) {
-	kept := url.Values{fieldBy: {by}}
+	accepted := url.Values{fieldBy: {by}}
 	for name, values := range typed {
 		if len(name) > len(formPrefix) && name[:len(formPrefix)] == formPrefix || name == fieldComment || name == fieldOption {
-			kept[name] = values[:1]
+			accepted[name] = values[:1]
 		}
 	}
-	return readApproval(approval, kept)
+	return readApproval(approval, accepted)
 }

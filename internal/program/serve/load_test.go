@@ -290,10 +290,10 @@ func TestAnswersOfTheEndThatDoNotWait(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, a.callback(known, "complete", `{"result": 1}`).status)
 	require.Equal(t, 1, a.ends(ended).Result.Data)
 	run, token := a.ask("waits", webhook)
-	kept := make(chan int, 1)
+	answered := make(chan int, 1)
 	go func() {
 		status, _ := a.send(callback.Path+token+"/complete", `{"result": 2}`)
-		kept <- status
+		answered <- status
 	}()
 	require.Eventually(t, func() bool {
 		open, _ := stuck.count(0)
@@ -303,7 +303,7 @@ func TestAnswersOfTheEndThatDoNotWait(t *testing.T) {
 	require.Equal(t, http.StatusOK, repeated.status, string(repeated.body))
 	require.Equal(t, http.StatusConflict, a.callback(known, "complete", `{"result": 3}`).status)
 	close(stuck.free)
-	require.Equal(t, http.StatusAccepted, testenv.Receive(t, kept, "the status of the kept answer"))
+	require.Equal(t, http.StatusAccepted, testenv.Receive(t, answered, "the status of the kept answer"))
 	require.Equal(t, 2, a.ends(run).Result.Data)
 }
 

@@ -124,10 +124,10 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	typed(w, path, strings.Repeat(" ", serve.MaxBody+1))
 	typed(w, path, `x`, "Content-Encoding", "br")
 	typed(w, path, `option=approve`)
-	kept := *w
-	kept.options.Client = keptClient{w.env.Client()}
-	kept.serve()
-	typed(&kept, path, `by=bob&option=reject`)
+	copied := *w
+	copied.options.Client = storingClient{w.env.Client()}
+	copied.serve()
+	typed(&copied, path, `by=bob&option=reject`)
 	path = "/v1/approvals/" + second
 	typed(w, path, `by=ada&option=reject`)
 	typed(w, path, `by=bob&option=reject`)

@@ -13,9 +13,9 @@ const (
 	// progressPause is the least time between two progress reports of one attempt that are sent to its workflow: each
 	// is stored in its history.
 	progressPause = 500 * time.Millisecond
-	// keptPause is the pause while no worker accepts reports: each report then needs a separate workflow, which
+	// storedPause is the pause while no worker accepts reports: each report then needs a separate workflow, which
 	// replaces the previous one.
-	keptPause = 10 * time.Second
+	storedPause = 10 * time.Second
 	// mostReporting bounds the attempts whose progress reports are held back. Each is in memory for a second, and
 	// tokens of any number of attempts may report.
 	mostReporting = 10_000
@@ -37,7 +37,7 @@ type reports struct {
 	sending sync.Mutex // held while one is sent, so that none overtakes another
 	newest  *interpreter.Answer
 	over    error       // why the last one was refused, nil where it was not
-	kept    bool        // no worker has taken it
+	stored  bool        // no worker has taken it
 	pause   *time.Timer // until the next one is sent; nil while one is
 }
 
@@ -82,8 +82,8 @@ func (p *reporting) recordSent(workflowID, key string, one *reports, reply answe
 	switch {
 	case p.ends || p.open[key] != one:
 		pause = 0
-	case one.kept:
-		pause = keptPause
+	case one.stored:
+		pause = storedPause
 	}
 	one.pause = time.AfterFunc(pause, func() { p.sendNewest(workflowID, key, one) })
 }
@@ -91,7 +91,7 @@ func (p *reporting) recordSent(workflowID, key string, one *reports, reply answe
 // recordOutcome records the outcome of the last report. The lock must be held.
 func (p *reporting) recordOutcome(one *reports, reply answer, err error) {
 	body, _ := reply.body.(callbackAnswer)
-	one.over, one.kept = err, err == nil && !body.Accepted
+	one.over, one.stored = err, err == nil && !body.Accepted
 }
 
 // sendNewest sends the newest report, if there is one, and checks again after a pause.
@@ -120,7 +120,7 @@ func (p *reporting) flushReport(ctx context.Context, workflowID string, one *rep
 	one.newest = nil
 	if newest == nil {
 		defer p.mu.Unlock()
-		return answer{body: callbackAnswer{Accepted: !one.kept}}, one.over
+		return answer{body: callbackAnswer{Accepted: !one.stored}}, one.over
 	}
 	p.mu.Unlock()
 	return p.send(ctx, workflowID, *newest)

@@ -432,7 +432,7 @@ func (s *Server) awaitEnd(ctx context.Context, document *runDocument, wait time.
 	if wait == 0 {
 		return
 	}
-	leave, ok := s.waits.acquireTurn(ctx, document.caller)
+	leave, ok := s.waits.acquireSlot(ctx, document.caller)
 	if !ok {
 		return // too many wait; the caller can repeat its request
 	}

@@ -141,19 +141,19 @@ const (
 type Server struct {
 	Options
 
-	mux        *http.ServeMux
-	requests   *turns // by callers and tokens
-	deliveries *turns // by addresses
-	waits      *turns // by callers
-	turns      *turns // of answers, by workflows
-	arrivals   *crowd // bodies of callers, and of owners of a token
-	strangers  *crowd // bodies of others
-	progress   reporting
-	keeping    *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
-	stopping   context.Context // ends when the server is to end
-	stop       context.CancelFunc
-	nobody     string             // a secret without an owner
-	health     *health.Dependency // of the Temporal server
+	mux         *http.ServeMux
+	requests    *senderSlots // by callers and tokens
+	deliveries  *senderSlots // by addresses
+	waits       *senderSlots // by callers
+	answerSlots *senderSlots // of answers, by workflows
+	arrivals    *crowd       // bodies of callers, and of owners of a token
+	strangers   *crowd       // bodies of others
+	progress    reporting
+	storing     *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
+	stopping    context.Context // ends when the server is to end
+	stop        context.CancelFunc
+	nobody      string             // a secret without an owner
+	health      *health.Dependency // of the Temporal server
 }
 
 // New returns a server.
@@ -168,13 +168,13 @@ func New(options Options) *Server {
 	nobody, _, _ := NewToken("nobody", nil, RoleNone)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
-		requests: newRequestTurns(options.Limits.Requests, queuing), deliveries: newRequestTurns(options.Limits.Deliveries, queuing),
-		waits: newRequestTurns(options.Limits.Waits, 0), turns: newTurns(options.Limits.Answers),
+		requests: newRequestSlots(options.Limits.Requests, queuing), deliveries: newRequestSlots(options.Limits.Deliveries, queuing),
+		waits: newRequestSlots(options.Limits.Waits, 0), answerSlots: newAnswerSlots(options.Limits.Answers),
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.TemporalDependency(options.Client),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.logChangedFiles()
-	s.progress, s.keeping = reporting{send: s.deliverAnswer, open: map[string]*reports{}}, slots.New(1, 0)
+	s.progress, s.storing = reporting{send: s.deliverAnswer, open: map[string]*reports{}}, slots.New(1, 0)
 	for _, route := range s.allRoutes() {
 		s.mux.Handle(route.method+" "+route.path, s.routeHandler(route))
 	}
@@ -267,7 +267,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener, certificate *Ce
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer keepOpen(r.Context())()
+	defer pinConnection(r.Context())()
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")

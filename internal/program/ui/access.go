@@ -235,8 +235,8 @@ type flash struct {
 
 const flashCookie = "_said"
 
-// turnTo redirects the browser to a page, which shows the outcome of a change.
-func (s *Server) turnTo(w http.ResponseWriter, r *http.Request, v *visit, address string, said flash) {
+// redirectTo redirects the browser to a page, which shows the outcome of a change.
+func (s *Server) redirectTo(w http.ResponseWriter, r *http.Request, v *visit, address string, said flash) {
 	const most = 1500
 	if text := []rune(said.Text); len(text) > most {
 		said.Text = string(text[:most]) + "…"

@@ -17,7 +17,7 @@ func TestFlashIsSigned(t *testing.T) {
 	ada, eve := &visit{person: Person{Name: "ada"}}, &visit{person: Person{Name: "eve"}}
 	set := func(by *Server, v *visit) *http.Cookie {
 		answer := httptest.NewRecorder()
-		by.turnTo(answer, httptest.NewRequest(http.MethodPost, "http://127.0.0.1:1/do", nil), v, "/", flash{Text: "It is done."})
+		by.redirectTo(answer, httptest.NewRequest(http.MethodPost, "http://127.0.0.1:1/do", nil), v, "/", flash{Text: "It is done."})
 		return answer.Result().Cookies()[0]
 	}
 	read := func(given *http.Cookie) *flash {

@@ -235,7 +235,7 @@ func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) err
 	if err != nil {
 		return err
 	}
-	s.turnTo(w, r, v, backLink(found.WorkflowID, o.Step), said)
+	s.redirectTo(w, r, v, backLink(found.WorkflowID, o.Step), said)
 	return nil
 }
 

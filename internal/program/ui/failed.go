@@ -169,21 +169,21 @@ func (s *Server) pageOfFailed(ctx context.Context, run string, token []byte) (ru
 // setLinks sets the links to other pages.
 func (v *failedView) setLinks(query url.Values, next []byte, named func([]byte) string) {
 	at := func(change func(url.Values)) string {
-		kept := url.Values{}
+		values := url.Values{}
 		for _, name := range []string{"q", "all", "run"} {
 			if value := query.Get(name); value != "" {
-				kept.Set(name, value)
+				values.Set(name, value)
 			}
 		}
-		change(kept)
-		return (&url.URL{Path: "/failed", RawQuery: kept.Encode()}).String()
+		change(values)
+		return (&url.URL{Path: "/failed", RawQuery: values.Encode()}).String()
 	}
 	if next != nil {
-		v.Next = at(func(kept url.Values) { kept.Set("page", named(next)) })
+		v.Next = at(func(values url.Values) { values.Set("page", named(next)) })
 	}
-	v.Other = at(func(kept url.Values) {
-		if kept.Del("all"); !v.All {
-			kept.Set("all", "1")
+	v.Other = at(func(values url.Values) {
+		if values.Del("all"); !v.All {
+			values.Set("all", "1")
 		}
 	})
 }

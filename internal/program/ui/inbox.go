@@ -210,7 +210,7 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 	case err != nil:
 		return err
 	}
-	s.turnTo(w, r, v, "/inbox", said)
+	s.redirectTo(w, r, v, "/inbox", said)
 	return nil
 }
 

@@ -27,11 +27,11 @@ const (
 	brokenListed = 100
 	// countsLast is how long counts of ended runs are shown without counting again.
 	countsLast = 5 * time.Second
-	// countsKept is how long counts are shown while they are being counted again, if that takes longer than
+	// countsStale is how long counts are shown while they are being counted again, if that takes longer than
 	// countsWait: among 100,000 runs a server may need a second. After that, or if there are no counts yet, the page
 	// shows none. An open page gets new counts when it next refreshes.
-	countsKept = time.Minute
-	countsWait = 100 * time.Millisecond
+	countsStale = time.Minute
+	countsWait  = 100 * time.Millisecond
 	// countingTime bounds a count in the background.
 	countingTime = 30 * time.Second
 	// zoneCookie is the cookie with the time zone of a person who chose local times.
@@ -134,7 +134,7 @@ func (c *endedCounts) countsOf(ctx context.Context, count countFunc, since, now 
 	case <-time.After(cmp.Or(c.wait, countsWait)):
 	case <-ctx.Done():
 	}
-	if !found || now.Sub(known.at) >= countsKept {
+	if !found || now.Sub(known.at) >= countsStale {
 		return shownCounts{isPending: true}, asked, nil
 	}
 	return shownCounts{EndedCounts: known.EndedCounts}, asked, nil
@@ -165,7 +165,7 @@ func (c *endedCounts) recountLater(ctx context.Context, count countFunc, since, 
 		defer cancel()
 		counts, err := count(limited, since)
 		if counting.err = err; err == nil {
-			c.keepCounts(counts, since, now)
+			c.cacheCounts(counts, since, now)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -175,8 +175,8 @@ func (c *endedCounts) recountLater(ctx context.Context, count countFunc, since, 
 	return counting, true
 }
 
-// keepCounts caches counts.
-func (c *endedCounts) keepCounts(counts runs.EndedCounts, since, now time.Time) {
+// cacheCounts caches counts.
+func (c *endedCounts) cacheCounts(counts runs.EndedCounts, since, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const most = 100 // times: two for each zone of those who look

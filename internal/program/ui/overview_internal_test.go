@@ -51,7 +51,7 @@ func TestSlowCounts(t *testing.T) {
 		require.Equal(t, step.asked, asked, "step %d", i)
 		require.False(t, pending, "step %d", i)
 	}
-	failed, pending, asked := at(countsLast+countsKept, waits, impatient)
+	failed, pending, asked := at(countsLast+countsStale, waits, impatient)
 	require.Zero(t, failed, "old counts are not shown")
 	require.True(t, pending)
 	require.False(t, asked, "the server still counts")
@@ -64,7 +64,7 @@ func TestSlowCounts(t *testing.T) {
 	require.Equal(t, 2, failed)
 	require.False(t, pending)
 	require.False(t, asked)
-	failed, _, asked = at(countsLast+countsKept, quick, patient)
+	failed, _, asked = at(countsLast+countsStale, quick, patient)
 	require.Equal(t, 3, failed)
 	require.True(t, asked)
 	_, _, err := counts.countsOf(t.Context(), func(context.Context, time.Time) (runs.EndedCounts, error) {

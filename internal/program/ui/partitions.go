@@ -245,6 +245,6 @@ func (s *Server) runMissing(w http.ResponseWriter, r *http.Request, v *visit) er
 	if err != nil {
 		return &pageError{http.StatusConflict, toSentence(terminal.Shorten(err.Error(), 500))}
 	}
-	s.turnTo(w, r, v, runPath(id), flash{Text: "The backfill has started."})
+	s.redirectTo(w, r, v, runPath(id), flash{Text: "The backfill has started."})
 	return nil
 }

@@ -342,6 +342,6 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if err != nil {
 		return s.showBook(w, r, v, name, book, r.PostForm, toSentence(terminal.Shorten(err.Error(), 500)))
 	}
-	s.turnTo(w, r, v, runPath(id), flash{Text: "The run has started."})
+	s.redirectTo(w, r, v, runPath(id), flash{Text: "The run has started."})
 	return nil
 }

@@ -270,16 +270,16 @@ func (v *runsView) chooseWords() {
 // setPages sets the links to other pages; next is "" for the last page.
 func (v *runsView) setPages(query url.Values, next string) {
 	at := func(token string) string {
-		kept := url.Values{}
+		params := url.Values{}
 		for name, values := range query {
 			if name != "page" && values[0] != "" {
-				kept.Set(name, values[0])
+				params.Set(name, values[0])
 			}
 		}
 		if token != "" {
-			kept.Set("page", token)
+			params.Set("page", token)
 		}
-		return (&url.URL{Path: "/", RawQuery: kept.Encode()}).String()
+		return (&url.URL{Path: "/", RawQuery: params.Encode()}).String()
 	}
 	if next != "" {
 		v.Next = at(next)

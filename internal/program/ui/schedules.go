@@ -174,7 +174,7 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	if err != nil {
 		return err
 	}
-	s.turnTo(w, r, v, "/schedules", flash{Text: text})
+	s.redirectTo(w, r, v, "/schedules", flash{Text: text})
 	return nil
 }
 
@@ -204,6 +204,6 @@ func (s *Server) triggerSchedule(w http.ResponseWriter, r *http.Request, v *visi
 	default:
 		shown.Text = "A run of " + found.ID + " was requested. It is listed when it has started."
 	}
-	s.turnTo(w, r, v, "/schedules", shown)
+	s.redirectTo(w, r, v, "/schedules", shown)
 	return nil
 }

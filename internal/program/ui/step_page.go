@@ -136,11 +136,11 @@ func (v *stepView) cutPage(all []iterationRow, query url.Values) {
 	to := min(len(all), from+iterationsPerPage)
 	v.Total, v.Iterations = len(all), all[from:to]
 	at := func(from int) string {
-		kept := url.Values{"from": {strconv.Itoa(from)}}
+		params := url.Values{"from": {strconv.Itoa(from)}}
 		if v.Filter != "" {
-			kept.Set("status", v.Filter)
+			params.Set("status", v.Filter)
 		}
-		return v.Path + "?" + kept.Encode()
+		return v.Path + "?" + params.Encode()
 	}
 	if from > 0 {
 		v.Previous = at(max(0, from-iterationsPerPage))

@@ -123,8 +123,8 @@ func TestRequestsToTemporalAreBounded(t *testing.T) {
 	}
 }
 
-// TestTheLinkKeepsTheQuery: the key leaves the address, and nothing else does.
-func TestTheLinkKeepsTheQuery(t *testing.T) {
+// TestTheLinkHasTheQuery: the key leaves the address, and nothing else does.
+func TestTheLinkHasTheQuery(t *testing.T) {
 	t.Parallel()
 	server := ui.New(ui.Options{Access: ui.Access{Key: key, Hosts: []string{"runs.example"}}, Temporal: ui.AtSocket("/nowhere/ui")})
 	for path, to := range map[string]string{

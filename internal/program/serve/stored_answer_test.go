@@ -57,9 +57,9 @@ func (a *asking) floods(token, verb string, many int, body func(i int) string) m
 	return statuses
 }
 
-// TestKeptAnswersAreBounded: of what comes with one token while nobody works a hundred
+// TestStoredAnswersAreBounded: of what comes with one token while nobody works a hundred
 // are kept, outside the run. The first counts, and each says again what became of it.
-func TestKeptAnswersAreBounded(t *testing.T) {
+func TestStoredAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)
 	run, token := a.ask("bounded", webhook)
@@ -80,8 +80,8 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestKeptAnswersThatDoNotFit are left out; the first that fits counts.
-func TestKeptAnswersThatDoNotFit(t *testing.T) {
+// TestStoredAnswersThatDoNotFit are left out; the first that fits counts.
+func TestStoredAnswersThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)
 	run, token := a.ask("misfits", `apiVersion: reprise/v1
@@ -116,9 +116,9 @@ output: "{{ release.option }}"
 	require.Equal(t, "reject", a.ends(run).Result.Data)
 }
 
-// TestKeptAnswersCountThoughTheTimeIsOver: what was kept in time counts when a worker
+// TestStoredAnswersCountThoughTheTimeIsOver: what was kept in time counts when a worker
 // comes back later.
-func TestKeptAnswersCountThoughTheTimeIsOver(t *testing.T) {
+func TestStoredAnswersCountThoughTheTimeIsOver(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)
 	const limit = 8 * time.Second

@@ -14,33 +14,33 @@ const (
 	answersOfOne = 5
 	// waitingForOne is how many more answers may wait for that.
 	waitingForOne = 20
-	// turnPatience is how long they may wait. After that, an answer is stored on the Temporal server.
-	turnPatience = 500 * time.Millisecond
+	// slotPatience is how long they may wait. After that, an answer is stored on the Temporal server.
+	slotPatience = 500 * time.Millisecond
 	// queuing is how long a request may wait for a slot.
 	queuing = 5 * time.Second
 	// requestsOfOne limits the slots of one sender to this fraction (1/4).
 	requestsOfOne = 4
 )
 
-// turns limits how much runs concurrently: for one sender, and for all.
-type turns struct {
+// senderSlots limits how much runs concurrently: for one sender, and for all.
+type senderSlots struct {
 	all      chan struct{}
 	each     *slots.ByKey  // by sender
 	patience time.Duration // how long one waits; 0 is not at all
 }
 
-// newTurns returns the limits for answers, by workflow ID.
-func newTurns(most int) *turns {
-	return &turns{all: make(chan struct{}, most), each: slots.New(answersOfOne, waitingForOne), patience: turnPatience}
+// newAnswerSlots returns the limits for answers, by workflow ID.
+func newAnswerSlots(most int) *senderSlots {
+	return &senderSlots{all: make(chan struct{}, most), each: slots.New(answersOfOne, waitingForOne), patience: slotPatience}
 }
 
-// newRequestTurns returns the limits for requests; no sender can use all slots.
-func newRequestTurns(most int, patience time.Duration) *turns {
-	return &turns{all: make(chan struct{}, most), each: slots.New(max(1, most/requestsOfOne), 0), patience: patience}
+// newRequestSlots returns the limits for requests; no sender can use all slots.
+func newRequestSlots(most int, patience time.Duration) *senderSlots {
+	return &senderSlots{all: make(chan struct{}, most), each: slots.New(max(1, most/requestsOfOne), 0), patience: patience}
 }
 
-// acquireTurn waits for a slot, which over releases; ok is false if none becomes free soon.
-func (t *turns) acquireTurn(ctx context.Context, sender string) (over func(), ok bool) {
+// acquireSlot waits for a slot, which over releases; ok is false if none becomes free soon.
+func (t *senderSlots) acquireSlot(ctx context.Context, sender string) (over func(), ok bool) {
 	limited, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
 	leave, err := t.each.Enter(limited, sender)
@@ -59,8 +59,8 @@ func (t *turns) acquireTurn(ctx context.Context, sender string) (over func(), ok
 
 // enterRequest acquires a slot for a request, which leave releases. The error is the problem to respond with if there
 // is none.
-func (t *turns) enterRequest(ctx context.Context, sender string) (leave func(), err error) {
-	leave, ok := t.acquireTurn(ctx, sender)
+func (t *senderSlots) enterRequest(ctx context.Context, sender string) (leave func(), err error) {
+	leave, ok := t.acquireSlot(ctx, sender)
 	if !ok {
 		return nil, busyProblem()
 	}
