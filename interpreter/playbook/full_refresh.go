@@ -13,7 +13,7 @@ import (
 // FullRefreshable returns the steps of a playbook that keep a state, in file order; those of an inline playbook as
 // STEP/INNER.
 func (pb *Playbook) FullRefreshable() []string {
-	return lists.Map(pb.KeptStates(), func(kept KeptState) string { return kept.Step })
+	return lists.Map(pb.KeptStates(), func(state KeptState) string { return state.Step })
 }
 
 // stepWithin returns the step with a name, or the step STEP/INNER of an inline playbook, and the playbook that

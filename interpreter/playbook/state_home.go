@@ -229,11 +229,11 @@ func (pb *Playbook) KeptStates() []KeptState {
 		if step.Incremental == nil {
 			continue
 		}
-		kept := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.SuccessSinks()), Inserts: pb.InsertsTwice(step), Unkeyed: pb.InsertsUnkeyed(step)}
-		if kept.Home != nil {
-			kept.Tool, _ = pb.ResolveAction(kept.Home.Action).ToolName()
+		state := KeptState{Step: step.Name, Name: pb.StateName(step), Home: pb.StateHome(step), Sinks: len(step.SuccessSinks()), Inserts: pb.InsertsTwice(step), Unkeyed: pb.InsertsUnkeyed(step)}
+		if state.Home != nil {
+			state.Tool, _ = pb.ResolveAction(state.Home.Action).ToolName()
 		}
-		all = append(all, kept)
+		all = append(all, state)
 	}
 	return all
 }

@@ -160,11 +160,11 @@ func changeState(a *cli.App, name, step string, o *stateChange, to func(*playboo
 
 // noteReadAgain warns if a change makes the step read rows again that its sink would insert twice.
 func noteReadAgain(streams cli.Streams, one keptStep, state *incremental.State, to incremental.Cursor) {
-	if one.kept.Inserts == nil || state == nil || state.Watermark.IsZero() {
+	if one.state.Inserts == nil || state == nil || state.Watermark.IsZero() {
 		return
 	}
 	if to.IsZero() || bytes.Compare(to.Position, state.Watermark.Position) < 0 {
-		streams.Notef("the sink in line %d inserts: rows that are read again would be in the table twice; delete them first", one.kept.Inserts.Pos.Line)
+		streams.Notef("the sink in line %d inserts: rows that are read again would be in the table twice; delete them first", one.state.Inserts.Pos.Line)
 	}
 }
 

@@ -164,7 +164,7 @@ func listStates(a *cli.App, name, step string, o *stateOptions) error {
 		list := stateList{States: []stateDocument{}}
 		for _, one := range all {
 			if one.isUnnamed() && one.at.Prefix == "" {
-				a.Notef("note: Temporal keeps each state of step %s separately, as %s; state show shows one, by --element or --state", one.name, one.kept.Name)
+				a.Notef("note: Temporal keeps each state of step %s separately, as %s; state show shows one, by --element or --state", one.name, one.state.Name)
 				continue
 			}
 			found, err := findStates(ctx, s, one)
@@ -279,7 +279,7 @@ func showState(ctx context.Context, a *cli.App, s *session.Session, one keptStep
 		return cli.UsageError("the state %s does not exist yet", one.at.Name)
 	}
 	doc := newStateDocument(one, found, *state, time.Now())
-	return a.ShowDocument(output, doc, stateText(doc, wording.DescribeState(one.kept), time.Now()))
+	return a.ShowDocument(output, doc, stateText(doc, wording.DescribeState(one.state), time.Now()))
 }
 
 // stateText returns a state for people, one property per line. stored is where it is kept.

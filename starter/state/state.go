@@ -55,10 +55,10 @@ func (o *stateOptions) addFlags(command *cobra.Command, one bool) {
 
 // keptStep is a step that keeps a state, and where it keeps it.
 type keptStep struct {
-	name string // of a playbook within a step, STEP/INNER
-	step *playbook.Step
-	at   call.StateAt
-	kept playbook.KeptState
+	name  string // of a playbook within a step, STEP/INNER
+	step  *playbook.Step
+	at    call.StateAt
+	state playbook.KeptState
 	// loops is the number of loops around the step: its state's name has at most as many elements.
 	loops int
 }
@@ -109,19 +109,19 @@ func loadKeptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, 
 
 func keptStepsOf(streams cli.Streams, book *playbook.Playbook, workload map[string]any, only string, elements []expression.Value) ([]keptStep, error) {
 	var all []keptStep
-	for _, kept := range book.KeptStates() {
-		if only != "" && kept.Step != only {
+	for _, state := range book.KeptStates() {
+		if only != "" && state.Step != only {
 			continue
 		}
-		at, step, loops, err := locateState(book, workload, kept.Step, elements)
+		at, step, loops, err := locateState(book, workload, state.Step, elements)
 		switch {
-		case err != nil && only == "" && strings.Contains(kept.Step, "/"):
-			streams.Notef("note: the name of the state of step %s depends on a run: %v", kept.Step, err)
+		case err != nil && only == "" && strings.Contains(state.Step, "/"):
+			streams.Notef("note: the name of the state of step %s depends on a run: %v", state.Step, err)
 			continue
 		case err != nil:
-			return nil, cli.UsageError("the name of the state of step %q is not known: %w; pass the missing values with --set or --element", kept.Step, err)
+			return nil, cli.UsageError("the name of the state of step %q is not known: %w; pass the missing values with --set or --element", state.Step, err)
 		}
-		all = append(all, keptStep{name: kept.Step, step: step, at: at, kept: kept, loops: loops})
+		all = append(all, keptStep{name: state.Step, step: step, at: at, state: state, loops: loops})
 	}
 	return all, nil
 }
@@ -183,7 +183,7 @@ func oneState(a *cli.App, name, step string, o *stateOptions) (keptStep, error) 
 	case one.at.Name != "" && o.state != "" && o.state != one.at.Name:
 		return one, cli.UsageError("--state: the state of step %q is %s", one.name, one.at.Name)
 	case one.at.Name == "" && o.state == "":
-		return one, cli.UsageError("each element of step %q has its own state, %s; name one with --element or --state", one.name, one.kept.Name)
+		return one, cli.UsageError("each element of step %q has its own state, %s; name one with --element or --state", one.name, one.state.Name)
 	case one.at.Name == "" && !strings.HasPrefix(o.state, one.at.Prefix):
 		return one, cli.UsageError("--state: names of states of step %q begin with %s", one.name, one.at.Prefix)
 	}

@@ -18,7 +18,7 @@ func TestBoundsOfServices(t *testing.T) {
 	request.Count++
 	require.ErrorContains(t, validLease(request), "1 to 10000 slots, not 10001")
 
-	k := &queueKeeper{queue: &queue.Queue{Messages: make([]queue.Message, 1)}, delivering: mostDelivering - 1}
+	k := &queueService{queue: &queue.Queue{Messages: make([]queue.Message, 1)}, delivering: mostDelivering - 1}
 	require.True(t, k.mayDeliver())
 	k.delivering++
 	require.False(t, k.mayDeliver(), "the message waits")
@@ -27,7 +27,7 @@ func TestBoundsOfServices(t *testing.T) {
 // TestQueuesCheckSomeAtATime passes mostChecked and mostCheckedWaiting: each check is a request, and every run with a slot gets one.
 func TestQueuesCheckSomeAtATime(t *testing.T) {
 	t.Parallel()
-	k := &queueKeeper{queue: &queue.Queue{}}
+	k := &queueService{queue: &queue.Queue{}}
 	member := func(kind string, i int) queue.Entry {
 		return queue.Entry{Member: queue.Member{WorkflowID: fmt.Sprint(kind, i)}}
 	}

@@ -39,7 +39,7 @@ const (
 func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget which runs have a turn
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
-	k := &queueKeeper{queue: &state, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
+	k := &queueService{queue: &state, requests: workflow.GetSignalChannel(ctx, queue.RequestSignal)}
 	err := errors.Join(
 		workflow.SetQueryHandler(ctx, queue.StatusQuery, func(members []queue.Member) (queue.Status, error) { return state.Status(members), nil }),
 		workflow.SetQueryHandler(ctx, queue.SnapshotQuery, func() (queue.Queue, error) { return state, nil }),
@@ -51,8 +51,8 @@ func ConcurrencyWorkflow(ctx workflow.Context, state queue.Queue) error {
 	return serveUntilOver(ctx, k)
 }
 
-// queueKeeper connects the queue of a key to its workflow.
-type queueKeeper struct {
+// queueService connects the queue of a key to its workflow.
+type queueService struct {
 	queue           *queue.Queue
 	requests        workflow.ReceiveChannel
 	delivering      int // number of messages being sent
@@ -78,7 +78,7 @@ const (
 )
 
 // drainRequests applies the requests that have arrived, and removes runs that have ended.
-func (k *queueKeeper) drainRequests(ctx workflow.Context) {
+func (k *queueService) drainRequests(ctx workflow.Context) {
 	for request := range gate.ArrivedSignals[queue.Request](k.requests) {
 		if err := request.Check(); err != nil {
 			gate.Logger(ctx).Warn("ignored a request that no run has made", "error", err)
@@ -98,10 +98,10 @@ func (k *queueKeeper) drainRequests(ctx workflow.Context) {
 }
 
 // isCircle reports whether a run must fail because runs wait for each other.
-func (k *queueKeeper) isCircle() bool { return k.victim.WorkflowID != "" }
+func (k *queueService) isCircle() bool { return k.victim.WorkflowID != "" }
 
 // deliverMessages starts sending messages, up to mostDelivering at the same time.
-func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
+func (k *queueService) deliverMessages(ctx workflow.Context) {
 	for k.mayDeliver() {
 		message := k.queue.Messages[0]
 		k.queue.Messages = k.queue.Messages[1:]
@@ -113,12 +113,12 @@ func (k *queueKeeper) deliverMessages(ctx workflow.Context) {
 	}
 }
 
-func (k *queueKeeper) mayDeliver() bool {
+func (k *queueService) mayDeliver() bool {
 	return len(k.queue.Messages) > 0 && k.delivering < mostDelivering
 }
 
 // deliverDecision signals a decision to a run. If that fails, the run has ended.
-func (k *queueKeeper) deliverDecision(ctx workflow.Context, message queue.Message) {
+func (k *queueService) deliverDecision(ctx workflow.Context, message queue.Message) {
 	if err := gate.SignalWorkflow(ctx, message.To.WorkflowID, queue.DecisionSignal, message.Decision).Get(ctx, nil); err != nil {
 		k.gone = append(k.gone, message.To)
 		return
@@ -134,12 +134,12 @@ func (k *queueKeeper) deliverDecision(ctx workflow.Context, message queue.Messag
 	}
 }
 
-func (k *queueKeeper) isOver(workflow.Context) bool { return k.over }
+func (k *queueService) isOver(workflow.Context) bool { return k.over }
 
-func (k *queueKeeper) isLong(ctx workflow.Context) bool { return gate.HistoryIsLong(ctx) }
+func (k *queueService) isLong(ctx workflow.Context) bool { return gate.HistoryIsLong(ctx) }
 
 // actWhenDue sends decisions and starts the timer of the next check, or of the end.
-func (k *queueKeeper) actWhenDue(ctx workflow.Context) {
+func (k *queueService) actWhenDue(ctx workflow.Context) {
 	k.deliverMessages(ctx)
 	k.describeQueue(ctx)
 	mode, length := queueEmpty, queueIdle
@@ -166,13 +166,13 @@ func (k *queueKeeper) actWhenDue(ctx workflow.Context) {
 	k.delivered = k.delivering
 }
 
-func (k *queueKeeper) isDue(workflow.Context) bool {
+func (k *queueService) isDue(workflow.Context) bool {
 	return k.alarm.IsReady() || k.requests.Len() > 0 || len(k.gone) > 0 || k.mayDeliver() || k.isCircle() ||
 		k.delivering < k.delivered && k.queue.Empty()
 }
 
 // afterWait handles what ended the wait. A queue that was empty for queueIdle ends.
-func (k *queueKeeper) afterWait(ctx workflow.Context) {
+func (k *queueService) afterWait(ctx workflow.Context) {
 	switch {
 	case !k.alarm.IsReady():
 	case k.mode != queueEmpty:
@@ -186,7 +186,7 @@ func (k *queueKeeper) afterWait(ctx workflow.Context) {
 
 // checkHolder releases the state held by a terminated run, before another run fails because of a conflict that no
 // longer exists.
-func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
+func (k *queueService) checkHolder(ctx workflow.Context, request queue.Request) {
 	if !k.queue.Name.State || request.OnConflict != playbook.ConflictSkip || len(k.queue.Holders) == 0 || k.queue.Has(request.Member) {
 		return
 	}
@@ -199,7 +199,7 @@ func (k *queueKeeper) checkHolder(ctx workflow.Context, request queue.Request) {
 }
 
 // nextMembers returns the runs to check now: the next ones that have a slot, all of them in turn, and the first that wait.
-func (k *queueKeeper) nextMembers() (members []queue.Member) {
+func (k *queueService) nextMembers() (members []queue.Member) {
 	holders := k.queue.Holders
 	for range min(len(holders), mostChecked) {
 		members = append(members, holders[k.checked%len(holders)].Member)
@@ -212,7 +212,7 @@ func (k *queueKeeper) nextMembers() (members []queue.Member) {
 }
 
 // checkMembers releases the slots of runs that have ended without a release.
-func (k *queueKeeper) checkMembers(ctx workflow.Context) {
+func (k *queueService) checkMembers(ctx workflow.Context) {
 	members := k.nextMembers()
 	to := gate.ToTool(queue.EndedActivity, gate.QueueTimeout, fmt.Sprintf("finds out whether %d runs are open", len(members)))
 	ended, err := gate.Send[[]queue.Member](ctx, to, members, "runs to check")
@@ -229,7 +229,7 @@ func (k *queueKeeper) checkMembers(ctx workflow.Context) {
 
 // checkCircles looks for runs that wait for each other, in the background, since it queries other queues, which may
 // not respond.
-func (k *queueKeeper) checkCircles(ctx workflow.Context) {
+func (k *queueService) checkCircles(ctx workflow.Context) {
 	if k.checkingCircles || len(k.queue.ParentQueues()) == 0 {
 		return
 	}
@@ -247,7 +247,7 @@ func (k *queueKeeper) checkCircles(ctx workflow.Context) {
 }
 
 // continueAsNew continues with the requests that have arrived and the messages that remain to be sent.
-func (k *queueKeeper) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+func (k *queueService) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
 	if err := workflow.Await(ctx, func() bool { return k.delivering == 0 && !k.checkingCircles }); err != nil {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (k *queueKeeper) continueAsNew(ctx workflow.Context) (failure *interpreter.
 const shownInDetails = 20
 
 // describeQueue writes the status of the queue into the details.
-func (k *queueKeeper) describeQueue(ctx workflow.Context) {
+func (k *queueService) describeQueue(ctx workflow.Context) {
 	table := gate.NewMarkdownTable("run", "state", "since")
 	row := func(member queue.Entry, state string) {
 		table.Row(gate.LinkTo(ctx, source.MarkdownCode(member.WorkflowID, protocol.MaxText), member.WorkflowID), state, gate.RenderTime(member.Since))
