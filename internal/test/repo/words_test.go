@@ -140,3 +140,71 @@ func TestFunctionsSayWhatTheyDo(t *testing.T) {
 		}
 	}
 }
+
+// oneMeaning are words that names have in one meaning each, which docs/architecture.md explains under Words. means
+// matches names in that meaning, behind their folder and a point; instead is what to write for other meanings.
+var oneMeaning = []struct{ word, means, instead string }{
+	{
+		`[kK]eep|[kK]ept`,
+		`\.((Read|Reason)?Keeper|keepers?|keeperScript|KeptBy|keptBy|[kK]eptStates?|KeepsStates|keepsStateInPostgres|keptStep|loadKeptSteps|keptStepsOf|` +
+			`Test\w*(Keeper|KeepsAState|KeepsStates)\w*)$|^interpreter/call\.keeps$|^internal/test/e2e\.kept$`,
+		"save, store, cache, hold, record, select or preserve; only the state of a step is kept",
+	},
+	{
+		`(^|[^eE])[tT]urn`, // and not return
+		`^(activities/(attempt|hosting)|interpreter(/call|/ratelimit)?|workflows(/control|/drive)?|internal/base/meter|internal/observe/(render|runs))\.|` +
+			`^(internal/test/e2e|starter)\.Test\w*Turns?\w*$`,
+		"slot, page, round; only an attempt has a turn, under its rate limit",
+	},
+}
+
+// TestWordsOfNames: names have the words of oneMeaning in that meaning only.
+func TestWordsOfNames(t *testing.T) {
+	t.Parallel()
+	sources := goSources(t, func(string) bool { return true })
+	for _, one := range oneMeaning {
+		word, means, found := regexp.MustCompile(one.word), regexp.MustCompile(one.means), 0
+		for _, file := range sources {
+			for _, name := range declaredNames(file.tree) {
+				switch {
+				case !word.MatchString(name.Name):
+				case means.MatchString(filepath.Dir(file.name) + "." + name.Name):
+					found++
+				default:
+					t.Errorf("%s: rename %s; write: %s", file.at(name), name.Name, one.instead)
+				}
+			}
+		}
+		require.NotZero(t, found, one.word)
+	}
+}
+
+// declaredNames are the names that a file declares: of functions, types, constants, variables, parameters and fields.
+func declaredNames(file *ast.File) []*ast.Ident {
+	var names []*ast.Ident
+	addNew := func(define token.Token, targets ...ast.Expr) {
+		for _, target := range targets {
+			if name, ok := target.(*ast.Ident); ok && define == token.DEFINE {
+				names = append(names, name)
+			}
+		}
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch of := node.(type) {
+		case *ast.FuncDecl:
+			names = append(names, of.Name)
+		case *ast.TypeSpec:
+			names = append(names, of.Name)
+		case *ast.ValueSpec:
+			names = append(names, of.Names...)
+		case *ast.Field:
+			names = append(names, of.Names...)
+		case *ast.AssignStmt:
+			addNew(of.Tok, of.Lhs...)
+		case *ast.RangeStmt:
+			addNew(of.Tok, of.Key, of.Value)
+		}
+		return true
+	})
+	return names
+}
