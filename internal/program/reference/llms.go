@@ -39,6 +39,7 @@ func LLMs() string {
 		{"docs/how-to/models.md", "Let a model write playbooks", "`starter mcp`."},
 		{"docs/architecture.md", "Architecture", "How it works inside."},
 	})
+	b.WriteString("\n<!-- Generated: make reference -->\n")
 	return b.String()
 }
 

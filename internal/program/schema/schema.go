@@ -46,6 +46,7 @@ func Generate(tools playbook.Tools) ([]byte, error) {
 		definitions[fieldsOf(name)] = g.toolFields(name)
 	}
 	root := node{
+		"$comment":    "Generated: make reference",
 		"$schema":     "http://json-schema.org/draft-07/schema#",
 		"title":       "Reprise playbook",
 		"description": "A Reprise playbook. Playbooks with apiVersion " + playbook.OlderVersion + " are only checked by starter validate.",

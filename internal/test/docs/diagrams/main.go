@@ -33,6 +33,9 @@ mermaid.initialize({startOnLoad: false, theme: 'neutral', htmlLabels: false, flo
 })();
 </script>`
 
+// mark ends each picture.
+const mark = "\n<!-- Generated: go run ./internal/test/docs/diagrams -->\n"
+
 var (
 	sizes       = regexp.MustCompile(` (?:style|width|height)="[^"]*"`)
 	viewBox     = regexp.MustCompile(`viewBox="\S+ \S+ (\S+) (\S+)"`)
@@ -91,7 +94,7 @@ func drawDiagrams(args []string) error {
 		return fmt.Errorf("remove what was drawn before: %w", err)
 	}
 	for i, one := range diagrams {
-		if err := docs.WriteFile(docsite.PicturePath(one.Text), withSize(pictures[i])+"\n"); err != nil {
+		if err := docs.WriteFile(docsite.PicturePath(one.Text), withSize(pictures[i])+mark); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,6 @@ func drawFrames(frames []frame) string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("</g></g></svg>\n")
+	b.WriteString("</g></g></svg>\n<!-- Generated: make picture -->\n")
 	return b.String()
 }
