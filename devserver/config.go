@@ -6,6 +6,7 @@ import (
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/common/primitives"
 )
 
@@ -62,6 +63,11 @@ func serverConfig(opts options, chosen ports, store storage) *config.Config {
 		},
 		NamespaceDefaults: config.NamespaceDefaults{Archival: disabled},
 		PublicClient:      config.PublicClient{HostPort: frontend},
+	}
+	if chosen.metrics != 0 {
+		conf.Global.Metrics = &metrics.Config{Prometheus: &metrics.PrometheusConfig{
+			Framework: metrics.FrameworkOpentelemetry, ListenAddress: address(opts.ip, chosen.metrics),
+		}}
 	}
 	if opts.key != "" {
 		conf.Services[string(primitives.InternalFrontendService)] = internalService(chosen.internalFrontend)

@@ -24,6 +24,8 @@ Flags:
   --http-port N                    port of the HTTP API (default: there is none)
   --ui-ip ADDR                     address of the web UI (default: the value of --ip)
   --ui-port N                      port of the web UI (default: port + 1000)
+  --metrics-port N                 port of the server's metrics, in Prometheus' format, at
+                                   /metrics of the address of --ip (default: there is none)
   --headless                       no web UI
   --db-filename, -f FILE           keep state in this SQLite file (default: memory)
   --postgres URL                   keep state in a PostgreSQL, in the database of the URL and in
@@ -62,6 +64,7 @@ type options struct {
 	port         int // 0: pick a free one
 	httpPort     int // 0: no HTTP API
 	uiPort       int // 0: port + uiPortOffset, or a free one when port is picked
+	metricsPort  int // 0: no metrics
 	headless     bool
 	dbFile       string // empty: in memory
 	postgres     string // URL of a database in place of SQLite; empty: none
@@ -117,6 +120,7 @@ func flagSet(opts *options) *flag.FlagSet {
 	}
 	set.IntVar(&opts.httpPort, "http-port", 0, "")
 	set.IntVar(&opts.uiPort, "ui-port", 0, "")
+	set.IntVar(&opts.metricsPort, "metrics-port", 0, "")
 	set.BoolVar(&opts.headless, "headless", false, "")
 	for _, name := range []string{"db-filename", "f"} {
 		set.StringVar(&opts.dbFile, name, "", "")
@@ -190,7 +194,7 @@ func (o *options) complete() error {
 	for _, given := range []struct {
 		flag string
 		port int
-	}{{"--port", o.port}, {"--http-port", o.httpPort}, {"--ui-port", o.uiPort}} {
+	}{{"--port", o.port}, {"--http-port", o.httpPort}, {"--ui-port", o.uiPort}, {"--metrics-port", o.metricsPort}} {
 		if given.port < 0 || given.port > maxPort {
 			return fmt.Errorf("%s %d is not a port, expected 0 to %d", given.flag, given.port, maxPort)
 		}

@@ -87,6 +87,7 @@ func TestParseArgsErrors(t *testing.T) {
 		{[]string{"start"}, `unexpected argument "start", expected flags only`},
 		{[]string{"--prot", "1"}, "flag provided but not defined: -prot"},
 		{[]string{"--ip", "example.org"}, `--ip "example.org" is not an address, expected an IP address or localhost`},
+		{[]string{"--metrics-port", "-1"}, "--metrics-port -1 is not a port, expected 0 to 65535"},
 		{[]string{"--port", "70000", "--headless"}, "--port 70000 is not a port, expected 0 to 65535"},
 		{[]string{"--port", "65000"}, "no UI port at --port 65000 plus 1000, give one with --ui-port"},
 		{[]string{"--namespace", "a,,b"}, "empty namespace name, expected NAME or NAME,NAME"},

@@ -14,6 +14,7 @@ const loopback = "127.0.0.1"
 // ports are the ports of a server, all of them chosen.
 type ports struct {
 	frontend, http, ui        int // http is 0 without an HTTP API
+	metrics                   int // 0 without metrics
 	history, matching, worker int
 	internalFrontend          int // 0 without a key
 	// httpInternal is the port of the HTTP API behind the guard. httpHost is the only Host header that the API
@@ -25,7 +26,7 @@ type ports struct {
 // choosePorts chooses a free port for each one that was not given, and returns an error for a given one that is in
 // use.
 func choosePorts(ctx context.Context, opts options) (ports, error) {
-	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort, httpHost: rand.Text()}
+	chosen := ports{frontend: opts.port, http: opts.httpPort, ui: opts.uiPort, metrics: opts.metricsPort, httpHost: rand.Text()}
 	wanted := []struct {
 		flag, ip string
 		port     *int
@@ -35,6 +36,7 @@ func choosePorts(ctx context.Context, opts options) (ports, error) {
 		{"--http-port", opts.ip, &chosen.http, opts.httpPort != 0},
 		{"", opts.ip, &chosen.httpInternal, opts.httpPort != 0},
 		{"--ui-port", opts.uiIP, &chosen.ui, opts.uiPlace() == uiOnPort},
+		{"--metrics-port", opts.ip, &chosen.metrics, opts.metricsPort != 0},
 		{"", loopback, &chosen.history, true},
 		{"", loopback, &chosen.matching, true},
 		{"", loopback, &chosen.worker, true},

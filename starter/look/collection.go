@@ -87,6 +87,7 @@ func (c *collection) readEvents(ctx context.Context, run runs.Found, which strin
 		notes = append(notes, "still open, so these are the figures so far")
 	}
 	c.into.EndRun(at, notes...)
+	c.into.AddCost(summary.Cost)
 	return summary, nil
 }
 

@@ -31,10 +31,13 @@ func Interval(ctx context.Context) time.Duration {
 	return Default
 }
 
-// ProgressInterval returns the time between two heartbeats with progress, which people watch: a second, or Interval
-// if the operator made that longer than Default.
-func ProgressInterval(ctx context.Context) time.Duration {
-	if interval := Interval(ctx); interval > Default {
+// ProgressInterval returns the time between two heartbeats with progress, which people watch: ProgressOf the Interval.
+func ProgressInterval(ctx context.Context) time.Duration { return ProgressOf(Interval(ctx)) }
+
+// ProgressOf returns the time between two heartbeats with progress of an activity whose other heartbeats are an
+// interval apart: a second, or the interval if the operator made that longer than Default.
+func ProgressOf(interval time.Duration) time.Duration {
+	if interval > Default {
 		return interval
 	}
 	return time.Second

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/cost"
 	"reprise/internal/observe/stats"
 )
 
@@ -37,6 +39,9 @@ func PrintStats(w io.Writer, s stats.Stats, paper terminal.Paper) {
 	}
 	childRuns(w, s.ChildRuns)
 	line("%s", workText(s))
+	if s.Cost.Workflows > 0 {
+		line("about %s; queries, rate limits, states and queues are not counted", CostText(s.Cost))
+	}
 	statsRows(w, s, width)
 	figureTable(w, s, false, width)
 	figureTable(w, s, true, width)
@@ -54,6 +59,15 @@ func workText(s stats.Stats) string {
 		said += fmt.Sprintf("; %s (%s) because of rate limits", terminal.SecondsText(s.LimitSeconds), stats.PercentText(s.LimitShare))
 	}
 	return said
+}
+
+// CostText describes a cost in words.
+func CostText(of cost.Cost) string {
+	said := CountText(int64(of.Actions)) + " actions of Temporal Cloud"
+	if of.Heartbeats > 0 {
+		said += fmt.Sprintf(" (%s heartbeats)", CountText(int64(of.Heartbeats)))
+	}
+	return fmt.Sprintf("%s and %s of history in %s", said, humanize.Bytes(uint64(max(of.HistoryBytes, 0))), terminal.Count(of.Workflows, "workflow"))
 }
 
 // writeSection writes a table with its title; elastic columns are narrowed to fit the width. It writes nothing if the

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/cost"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/stats"
 	"reprise/internal/test/samples"
@@ -34,6 +35,7 @@ func someStats() stats.Stats {
 		Errors:   []stats.ErrorCount{{Class: "retryable", Kind: "http", Status: 503, Attempts: 4000, Items: 12}, {Class: "final", Kind: "timeout", Attempts: 1}},
 		Waits:    []stats.Waits{{Reason: "rate_limited", Waits: 2, Seconds: 7200}, {Reason: "failure", Waits: 800, Seconds: 1600}},
 		Rows:     both,
+		Cost:     cost.Cost{Actions: 305_120, Heartbeats: 1200, Workflows: 1, HistoryBytes: 12_900_000},
 		Watermarks: []stats.WatermarkMove{
 			{Playbook: "patients", Step: "start", State: "patients/start", Before: expression.Of("2026-02-28T23:00:00Z"), After: expression.Of("2026-03-01T11:59:00Z")},
 			{Playbook: "items", Step: "load", InChildRuns: true, State: "items/load/eu", After: expression.Of(17), States: 12},

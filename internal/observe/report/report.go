@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
@@ -176,6 +178,10 @@ func (v *view) addTiles() {
 	add("in attempts", tookText(time.Duration(v.Stats.AttemptSeconds*float64(time.Second))))
 	add("in waits", tookText(time.Duration(v.Stats.WaitSeconds*float64(time.Second))))
 	add("of both for rate limits", percentText(&v.Stats.LimitShare))
+	if of := v.Stats.Cost; of.Workflows > 0 {
+		add("actions of Temporal Cloud, about", render.CountText(int64(of.Actions)))
+		add("history", humanize.Bytes(uint64(max(of.HistoryBytes, 0))))
+	}
 }
 
 // itemTiles adds the tiles for the items of the run, or of its child runs.

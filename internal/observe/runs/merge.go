@@ -11,6 +11,7 @@ import (
 
 	"reprise/internal/base/connect"
 	"reprise/internal/base/sleep"
+	"reprise/internal/observe/cost"
 	"reprise/interpreter"
 	"reprise/workflows/protocol"
 )
@@ -38,6 +39,8 @@ type EventsInfo struct {
 	Notes []string
 	// Histories is the number of histories read.
 	Histories int
+	// Cost is that of the histories read, without those of child runs.
+	Cost cost.Cost
 }
 
 // merger merges the events of the histories of a run by time. It holds no more than the histories of workflows that
@@ -181,6 +184,7 @@ func (m *merger) enterHistory(ctx context.Context, from link) error {
 		return of.err
 	}
 	m.info.Histories++
+	m.info.Cost = m.info.Cost.Plus(of.projector.cost)
 	m.addNew(&openSource{source: from.source, seen: map[string]bool{}}, of.projector)
 	return nil
 }

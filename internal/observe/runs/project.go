@@ -7,6 +7,7 @@ import (
 
 	historypb "go.temporal.io/api/history/v1"
 
+	"reprise/internal/observe/cost"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/workflows/protocol"
@@ -37,6 +38,7 @@ type projector struct {
 	filter EventFilter
 	events []Event
 	links  []link
+	cost   cost.Cost // of the whole history, whatever the filter
 	made   map[int64]*madeActivity
 	ended  map[int64]bool // activities
 	calls  map[callID]*lastAttempt
@@ -95,7 +97,7 @@ func indexOr(index *int) int {
 // selects the events.
 func projectHistory(from source, recorded []*historypb.HistoryEvent, filter EventFilter, values values) (*projector, error) {
 	p := &projector{
-		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter,
+		values: values, source: from, h: newHistory(from.workflowID, from.runID, recorded), filter: filter, cost: cost.OfHistory(recorded),
 		made: map[int64]*madeActivity{}, ended: map[int64]bool{},
 		calls: map[callID]*lastAttempt{}, visits: map[string]int{}, runs: map[int64]*playbookRun{},
 		limits: map[string]limit{}, late: map[limit]bool{}, cancelling: map[string]bool{},

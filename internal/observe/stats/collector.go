@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/cost"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 )
@@ -143,6 +144,9 @@ func (c *Collector) EndRun(now time.Time, notes ...string) {
 		}
 	}
 }
+
+// AddCost adds what histories of the runs cost.
+func (c *Collector) AddCost(of cost.Cost) { c.stats.Cost = c.stats.Cost.Plus(of) }
 
 // addSpan adds a span.
 func (c *Collector) addSpan(span Span) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"reprise/internal/observe/cost"
 	"reprise/interpreter"
 )
 
@@ -36,6 +37,9 @@ type Stats struct {
 	// counts those beyond the hundred that are listed.
 	Watermarks     []WatermarkMove `json:"watermarks,omitempty"`
 	WatermarksLeft int             `json:"watermarks_left,omitempty"`
+	// Cost estimates what Temporal Cloud bills for the runs and their child runs. Queries, and the workflows that runs
+	// share, are not part of it.
+	Cost cost.Cost `json:"cost"`
 	// SlowestSteps and SlowestIterations are the ten that took longest, including running ones.
 	SlowestSteps      []Slow         `json:"slowest_steps"`
 	SlowestIterations []Slow         `json:"slowest_iterations"`

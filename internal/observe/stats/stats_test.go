@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/observe/cost"
 	"reprise/internal/observe/runs"
 	"reprise/internal/observe/stats"
 	"reprise/interpreter"
@@ -112,6 +113,8 @@ func collected(found runs.Found, events []runs.Event, see func(stats.Span)) stat
 		collector.AddEvent(event)
 	}
 	collector.EndRun(at(20), "it goes on")
+	collector.AddCost(cost.Cost{Actions: 20, Heartbeats: 2, Workflows: 6, HistoryBytes: 40_000})
+	collector.AddCost(cost.Cost{Actions: 3, Workflows: 1, HistoryBytes: 2_000})
 	return collector.Stats()
 }
 

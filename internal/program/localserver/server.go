@@ -39,6 +39,8 @@ type Options struct {
 	// Attributes are search attributes to register in the namespace.
 	Attributes map[string]enums.IndexedValueType
 	Env        []string // more variables, NAME=value
+	// MetricsPort is the port of the server's own metrics, at /metrics; 0: there are none.
+	MetricsPort int
 	// ReadyTimeout bounds how long the server may take to become ready; 0 is a minute.
 	ReadyTimeout time.Duration
 }
@@ -156,6 +158,9 @@ func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 	}
 	if options.DBFile != "" {
 		args = append(args, "--db-filename", options.DBFile)
+	}
+	if options.MetricsPort != 0 {
+		args = append(args, "--metrics-port", strconv.Itoa(options.MetricsPort))
 	}
 	for _, name := range slices.Sorted(maps.Keys(options.Attributes)) {
 		args = append(args, "--search-attribute", name+"="+options.Attributes[name].String())
