@@ -133,7 +133,7 @@ bench: bin/devserver ## measure playbooks against workflows written by hand (BEN
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/bench $(BENCHFLAGS)
 
 .PHONY: bench-page
-bench-page: bin/devserver ## print calls and milliseconds of the page of runs among many runs (RUNS=100000)
+bench-page: bin/devserver ## print calls and milliseconds of the page of runs among many runs, all but 2,000 of them copies (RUNS=100000)
 	@go test ./internal/program/ui -run '^TestMeasurePages$$' -count=1 -timeout 4h -measure $(or $(RUNS),10000)
 
 .PHONY: peers

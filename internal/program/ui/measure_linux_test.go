@@ -3,6 +3,7 @@ package ui_test
 import (
 	"flag"
 	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -21,18 +22,23 @@ import (
 
 var measured = flag.Int("measure", 0, "print how long pages take among so many runs, of which one in ten has failed")
 
+// realRuns is how many runs are played. More are copies of them in the server's index of runs, which pages read: to play 20,000 takes minutes.
+const realRuns = 2000
+
 // TestMeasurePages prints calls and milliseconds of pages among many runs: the median and the worst of loads that are seconds apart, as those
-// of an open page are. It judges no time. make bench-page runs it.
+// of an open page are. The server's state is in a PostgreSQL. It judges no time. make bench-page runs it.
 func TestMeasurePages(t *testing.T) {
 	if *measured == 0 {
 		t.Skip("-measure")
 	}
-	w := newWorld(t)
+	server, db := testenv.TemporalOnPostgres(t)
+	w := newWorldOn(t, server.Env)
 	w.start("open-"+w.queue, loops, nil) // before others: it adds the search attributes
 	w.queue = w.env.NewTaskQueue()       // of no worker
 	w.start("silent-"+w.queue, fails, nil)
 	began := time.Now()
-	w.startMany(t, *measured)
+	w.startMany(t, min(*measured, realRuns))
+	copyRuns(t, db, *measured-realRuns)
 	t.Logf("%d runs in %s", *measured, time.Since(began).Round(time.Second))
 	for _, path := range []string{"/", "/?status=failed", "/?now=running", "/?q=run-1", "/playbooks"} {
 		var took []time.Duration
@@ -56,6 +62,25 @@ func TestMeasurePages(t *testing.T) {
 		fmt.Printf("%-18s %2d calls, then %2d at most; first %4d ms, median %4d ms, worst %4d ms\n",
 			path, once, most, first.Milliseconds(), took[len(took)/2].Milliseconds(), took[len(took)-1].Milliseconds())
 	}
+}
+
+// copyRuns adds copies of the runs that have ended to the index of runs: of each one several, each of which ended a minute before the other.
+func copyRuns(t *testing.T, db *testenv.Database, n int) {
+	at, err := url.Parse(db.URL)
+	require.NoError(t, err)
+	at.Path += "_visibility"
+	index := &testenv.Database{URL: at.String(), Name: db.Name + "_visibility"}
+	for copied := 1; n > 0; copied, n = copied+1, n-realRuns {
+		index.Exec(t, `INSERT INTO executions_visibility (namespace_id, run_id, _version, start_time, execution_time, workflow_id, workflow_type_name, status,
+				close_time, history_length, history_size_bytes, execution_duration, state_transition_count, memo, encoding, task_queue, search_attributes,
+				root_workflow_id, root_run_id)
+			SELECT namespace_id, gen_random_uuid()::text, _version, start_time - $1::int * interval '1 minute', execution_time - $1::int * interval '1 minute',
+				workflow_id || '-' || $1::int, workflow_type_name, status, close_time - $1::int * interval '1 minute', history_length, history_size_bytes,
+				execution_duration, state_transition_count, memo, encoding, task_queue, search_attributes, workflow_id || '-' || $1::int, root_run_id
+			FROM executions_visibility WHERE close_time IS NOT NULL AND workflow_id LIKE 'run-%' AND workflow_id NOT LIKE 'run-%-%-%-%'
+			ORDER BY run_id LIMIT $2::int`, copied, min(n, realRuns))
+	}
+	index.Exec(t, "ANALYZE executions_visibility")
 }
 
 // batchOfRuns is how many runs are started before the first ones must have ended.

@@ -126,7 +126,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	env := testenv.Temporal(t)
+	return newWorldOn(t, testenv.Temporal(t))
+}
+
+// newWorldOn is newWorld on a given server.
+func newWorldOn(t *testing.T, env *testenv.Env) *world {
+	t.Helper()
 	w := &world{t: t, env: env, queue: env.NewTaskQueue(), calls: &atomic.Int64{}, books: map[string]string{}}
 	catalogue := activities.NewCatalogue(activities.Resources{Directory: t.TempDir()})
 	working := host.NewWorker(env.Client(), catalogue, host.Options{TaskQueue: w.queue, StopTimeout: time.Second})
