@@ -92,7 +92,7 @@ func (l *loads) upserts(b *testing.B, prepare func()) {
 
 // measure runs rounds of all ways.
 func (l *loads) measure(b *testing.B, ways map[string]way, prepare func()) {
-	names, times := make([]string, 0, len(ways)), map[string][]time.Duration{}
+	names, times := make([]string, 0, len(ways)), map[string][]float64{}
 	for name := range ways {
 		names = append(names, name)
 	}
@@ -101,20 +101,21 @@ func (l *loads) measure(b *testing.B, ways map[string]way, prepare func()) {
 		prepare()
 		for i := range names {
 			name := names[(i+round)%len(names)]
-			times[name] = append(times[name], ways[name](b))
+			times[name] = append(times[name], ways[name](b).Seconds())
 		}
 	}
-	median := func(name string) float64 {
-		slices.Sort(times[name])
-		return times[name][len(times[name])/2].Seconds()
-	}
-	own := median("tool")
+	own := medianOf(times["tool"])
 	b.ReportMetric(float64(*loadRows)/own, "rows/s")
 	for _, name := range names {
 		if name != "tool" {
-			b.ReportMetric(median(name)/own, "times-"+name)
+			b.ReportMetric(medianOf(times[name])/own, "times-"+name)
 		}
 	}
+}
+
+func medianOf(seconds []float64) float64 {
+	slices.Sort(seconds)
+	return seconds[len(seconds)/2]
 }
 
 // byTool writes as a sink does.
