@@ -2,7 +2,6 @@ package interpreter
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -31,17 +30,14 @@ func AbsentMember(root string, ref expression.Ref, rows []any) string {
 	return member
 }
 
-// presenceTest matches words with which an expression asks whether a member is there.
-var presenceTest = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
-
 // absentNotes returns notes about members that the fields of a sink name and that none of its rows has, where the field is
 // empty, false or 0 in all rows: such a member is probably misspelt. A reference is looked up in the rows as they were.
 func absentNotes(fields []fieldValue, rows, shaped []any) (notes []string) {
 	for _, field := range fields {
-		if !field.ofRow || presenceTest.MatchString(field.Template) || slices.ContainsFunc(shaped, field.isFilled) {
+		if !field.ofRow || slices.ContainsFunc(shaped, field.isFilled) {
 			continue
 		}
-		for _, ref := range field.template.Refs() {
+		for _, ref := range field.template.RequiredRefs() {
 			if member := AbsentMember(playbook.RowWord, ref, rows); member != "" {
 				notes = append(notes, fmt.Sprintf("fields.%s: no row has %s%s", field.Name, member, field.Places.placeNote(ref.Offset)))
 			}

@@ -140,8 +140,10 @@ func TestReshapeNotesAbsentMembers(t *testing.T) {
 		"{{ lower(row.customer) }}":        "fields.x: no row has row.customer (line 3, column 14)",
 		"{{ row.nam == 'a' }}":             "fields.x: no row has row.nam; did you mean row.name? (line 3, column 8)",
 		"crm-{{ row.nam }}":                "fields.x: no row has row.nam; did you mean row.name? (line 3, column 12)",
-		"{{ row.name }}":                   "", // a row has it
-		"{{ row.n }}":                      "", // it is empty, and there
+		"{{ row.name }}":                   "",                                                                        // a row has it
+		"{{ row.n }}":                      "",                                                                        // it is empty, and there
+		"{{ row.nam == 'none' }}":          "fields.x: no row has row.nam; did you mean row.name? (line 3, column 8)", // a text is no test
+		"{{ row.nick ?? 0 }}":              "",
 		"{{ row.nick or row.id }}":         "",
 		"{{ row.nick ?? 'none' }}":         "",
 		"{{ row.deleted_at is defined }}":  "",

@@ -79,3 +79,105 @@ func constantKey(property ast.Node) (any, bool) {
 		return nil, false
 	}
 }
+
+// fallbacks finds the values whose absence an expression provides for: those that it tests, that have a substitute, or
+// that it uses only under a condition. It has the nodes of the names, and of the # of elements, that these begin with.
+type fallbacks struct{ roots []ast.Node }
+
+// fallbacksOf returns those of an expression.
+func fallbacksOf(tree ast.Node) *fallbacks {
+	found := &fallbacks{}
+	ast.Walk(&tree, found)
+	return found
+}
+
+// Visit implements ast.Visitor.
+func (f *fallbacks) Visit(node *ast.Node) {
+	switch node := (*node).(type) {
+	case *ast.BinaryNode:
+		f.addOperands(node)
+	case *ast.ConditionalNode:
+		f.addTested(node.Cond)
+		f.addAll(node.Exp1)
+		f.addAll(node.Exp2)
+	case *ast.CallNode:
+		callee, isName := node.Callee.(*ast.IdentifierNode)
+		if isName && slices.Contains([]string{"default", "get", typeFunction}, callee.Value) && len(node.Arguments) > 0 {
+			f.addTested(node.Arguments[0])
+		}
+	}
+}
+
+// addOperands adds what an operator provides for.
+func (f *fallbacks) addOperands(node *ast.BinaryNode) {
+	switch node.Operator {
+	case "??", "||", "or":
+		f.addTested(node.Left)
+		f.addAll(node.Right)
+	case "==", "!=":
+		if _, isNil := node.Right.(*ast.NilNode); isNil {
+			f.addTested(node.Left)
+		}
+		if _, isNil := node.Left.(*ast.NilNode); isNil {
+			f.addTested(node.Right)
+		}
+	}
+}
+
+// addTested adds a value that is tested, which may be a member of another or the result of a function.
+func (f *fallbacks) addTested(node ast.Node) {
+	switch node := node.(type) {
+	case *ast.IdentifierNode, *ast.PointerNode:
+		f.roots = append(f.roots, node)
+	case *ast.MemberNode:
+		f.addTested(node.Node)
+	case *ast.ChainNode:
+		f.addTested(node.Node)
+	case *ast.UnaryNode:
+		if node.Operator == "not" || node.Operator == "!" {
+			f.addTested(node.Node)
+		}
+	case *ast.BinaryNode:
+		if slices.Contains([]string{"and", "or", "&&", "||"}, node.Operator) {
+			f.addTested(node.Left)
+			f.addTested(node.Right)
+		}
+	case *ast.CallNode:
+		for _, argument := range node.Arguments {
+			f.addTested(argument)
+		}
+	case *ast.BuiltinNode:
+		for _, argument := range node.Arguments {
+			f.addTested(argument)
+		}
+	}
+}
+
+// addAll adds everything in a part that is not always evaluated.
+func (f *fallbacks) addAll(node ast.Node) { ast.Walk(&node, (*rootFinder)(f)) }
+
+// rootFinder finds the names and # in an expression.
+type rootFinder fallbacks
+
+// Visit implements ast.Visitor.
+func (f *rootFinder) Visit(node *ast.Node) {
+	switch node := (*node).(type) {
+	case *ast.IdentifierNode, *ast.PointerNode:
+		f.roots = append(f.roots, node)
+	}
+}
+
+// RequiredRefs returns the references of all expressions, as Refs does, without those whose absence the expression
+// provides for, as row.a ?? 0 does.
+func (t *Template) RequiredRefs() []Ref {
+	provided := map[int]bool{}
+	for _, segment := range t.segments {
+		if segment.Program == nil {
+			continue
+		}
+		for _, root := range fallbacksOf(segment.Program.tree).roots {
+			provided[segment.inner+root.Location().From] = true
+		}
+	}
+	return slices.DeleteFunc(t.Refs(), func(ref Ref) bool { return provided[ref.Offset] })
+}

@@ -2,7 +2,6 @@ package expression
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
@@ -13,6 +12,7 @@ import (
 type RowMap struct {
 	list, each *Program
 	refs       []Ref // references in each
+	members    []Ref // see Members
 	base       int   // runes before the expression in its template
 }
 
@@ -46,6 +46,10 @@ func (t *Template) rowMap() *RowMap {
 	m := &RowMap{base: t.base}
 	m.list = &Program{source: source, code: list, tree: call.Arguments[0], builds: t.single.builds}
 	m.each = &Program{source: source, code: each, tree: call.Arguments[1], roots: []string{rowsName}}
+	for _, member := range requiredMembers(call.Arguments[1]) {
+		member.Offset, member.End = member.Offset+t.base, member.End+t.base
+		m.members = append(m.members, member)
+	}
 	for _, ref := range t.single.refs {
 		part := m.list
 		if ref.Offset >= body {
@@ -80,21 +84,23 @@ func (m *RowMap) Refs() []Ref { return slices.Clone(m.refs) }
 
 // Members returns the members of the element that the mapping of an element names, without those whose absence it
 // provides for, as #.a ?? 0 does. Their root is "#", and their offset is that of the member in the template.
-func (m *RowMap) Members() (members []Ref) {
-	predicate, isPredicate := m.each.tree.(*ast.PredicateNode)
+func (m *RowMap) Members() []Ref { return slices.Clone(m.members) }
+
+// requiredMembers returns Members of a mapping with offsets in its source.
+func requiredMembers(mapping ast.Node) (members []Ref) {
+	predicate, isPredicate := mapping.(*ast.PredicateNode)
 	if !isPredicate {
 		return nil
 	}
-	named := &elementMembers{}
+	named, provided := &elementMembers{}, fallbacksOf(predicate.Node)
 	ast.Walk(&predicate.Node, named)
-	source := []rune(m.each.source)
 	for _, node := range named.members {
 		key, isText := node.Property.(*ast.StringNode)
-		at := node.Property.Location()
-		if !isText || slices.Contains(named.nested, node) || at.To > len(source) || hasFallback(source, at.From, at.To) {
+		if !isText || slices.Contains(named.nested, node) || slices.Contains(provided.roots, node.Node) {
 			continue
 		}
-		members = append(members, Ref{Root: "#", Path: []any{key.Value}, Offset: m.base + at.From, End: m.base + at.To})
+		at := node.Property.Location()
+		members = append(members, Ref{Root: "#", Path: []any{key.Value}, Offset: at.From, End: at.To})
 	}
 	return members
 }
@@ -114,17 +120,6 @@ func (f *elementMembers) Visit(node *ast.Node) {
 		ast.Walk(&node.Node, below)
 		f.nested = append(f.nested, below.members...)
 	}
-}
-
-// What follows, or precedes, a member that may be absent.
-var (
-	fallbackBehind = regexp.MustCompile(`(?i)^['"\])]*\s*(\?|\|\||or\b|is\b|\|\s*default\b|[=!]=\s*(nil|none|null)\b)`)
-	fallbackBefore = regexp.MustCompile(`(?i)(default|get)\s*\(\s*[#.]+$|(\?|\|\||\bor|\bif|\?[^,{}]*:|\belse)\s*[#.]+$`)
-)
-
-// hasFallback reports whether an expression provides for the absence of the member that begins and ends there.
-func hasFallback(source []rune, from, to int) bool {
-	return fallbackBehind.MatchString(string(source[to:])) || fallbackBefore.MatchString(string(source[:from]))
 }
 
 // List evaluates the list. The error is an *Error with an offset in the source of the template.

@@ -104,6 +104,15 @@ func TestMembersOfRowMap(t *testing.T) {
 		"{{ map(rows, {a: .a ?? 0, b: .b | default('x'), c: default(.c, 1), d: .d or '', e: .e}) }}": {"e"},
 		"{{ map(rows, {a: .a is defined, b: .b != nil ? .c : .d, e: .get('e')}) }}":                  {},
 		"{{ map(rows, .of.x) }}": {"of"},
+		// What only looks like a fallback is none.
+		"{{ map(rows, {'is it?': .a, 'or': .b, \"if\": .c, 'e': ' ? ' ~ .d ~ ' or '}) }}":      {"a", "b", "c", "d"},
+		"{{ map(rows, {a: 1 if .a > 2 else 3, b: .b == 'x' ? 1 : 0, c: .c == 'nil'}) }}":       {"a", "b", "c"},
+		"{{ map(rows, {a: (.a + 1) or 0, b: .b and .c, d: default(1, .d), e: [.e] == nil}) }}": {"a", "b", "c", "d", "e"},
+		// One counts wherever it is.
+		"{{ map(rows, {a: .a.x ?? 0, b: (.b)[0] ?? 1, c: #?.c?.x || 1, d: nil != .d, e: .e is not string}) }}": {},
+		"{{ map(rows, {a: .a ?? .b, c: upper(.c | default('x')), d: trim(.d) or '', e: get(.e, 'x')}) }}":      {},
+		"{{ map(rows, {k: .k, v: upper(.b) if .k == 1 else .c ~ '!', w: if not .w { .x } else { 0 }}) }}":      {"k", "k"},
+		"{{ map(rows, {of: any(.of, .a ?? .b), n: all(.n, .x == #.y) ?? true}) }}":                             {"of"},
 	} {
 		template, problems := expression.ParseTemplate(text)
 		require.Empty(t, problems, text)
