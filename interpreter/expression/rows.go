@@ -11,9 +11,10 @@ import (
 // length, because each element has its own budget. It is immutable and safe for concurrent use.
 type RowMap struct {
 	list, each *Program
-	refs       []Ref // references in each
-	members    []Ref // see Members
-	base       int   // runes before the expression in its template
+	refs       []Ref    // references in each
+	members    []Ref    // see Members
+	keys       []string // the key of the mapped row that has just this member; "" for none
+	base       int      // runes before the expression in its template
 }
 
 // rowsName is the name of the list that is mapped. An author cannot write it.
@@ -46,10 +47,7 @@ func (t *Template) rowMap() *RowMap {
 	m := &RowMap{base: t.base}
 	m.list = &Program{source: source, code: list, tree: call.Arguments[0], builds: t.single.builds}
 	m.each = &Program{source: source, code: each, tree: call.Arguments[1], roots: []string{rowsName}}
-	for _, member := range requiredMembers(call.Arguments[1]) {
-		member.Offset, member.End = member.Offset+t.base, member.End+t.base
-		m.members = append(m.members, member)
-	}
+	m.addMembers(call.Arguments[1])
 	for _, ref := range t.single.refs {
 		part := m.list
 		if ref.Offset >= body {
@@ -86,13 +84,22 @@ func (m *RowMap) Refs() []Ref { return slices.Clone(m.refs) }
 // provides for, as #.a ?? 0 does. Their root is "#", and their offset is that of the member in the template.
 func (m *RowMap) Members() []Ref { return slices.Clone(m.members) }
 
-// requiredMembers returns Members of a mapping with offsets in its source.
-func requiredMembers(mapping ast.Node) (members []Ref) {
+// ShowsMembers reports whether mapped rows show that each of Members is in some element, so that nobody has to look for
+// it there: a key of the mapping has just the member, and is not nil in all rows.
+func (m *RowMap) ShowsMembers(mapped []any) bool {
+	isShown := func(key string) bool {
+		return key != "" && slices.ContainsFunc(mapped, func(row any) bool { return MapMember(row, key) != nil })
+	}
+	return !slices.ContainsFunc(m.keys, func(key string) bool { return !isShown(key) })
+}
+
+// addMembers adds the members of the element that a mapping requires.
+func (m *RowMap) addMembers(mapping ast.Node) {
 	predicate, isPredicate := mapping.(*ast.PredicateNode)
 	if !isPredicate {
-		return nil
+		return
 	}
-	named, provided := &elementMembers{}, fallbacksOf(predicate.Node)
+	named, provided, keys := &elementMembers{}, fallbacksOf(predicate.Node), keysOfValues(predicate.Node)
 	ast.Walk(&predicate.Node, named)
 	for _, node := range named.members {
 		key, isText := node.Property.(*ast.StringNode)
@@ -100,9 +107,23 @@ func requiredMembers(mapping ast.Node) (members []Ref) {
 			continue
 		}
 		at := node.Property.Location()
-		members = append(members, Ref{Root: "#", Path: []any{key.Value}, Offset: at.From, End: at.To})
+		m.members = append(m.members, Ref{Root: "#", Path: []any{key.Value}, Offset: m.base + at.From, End: m.base + at.To})
+		m.keys = append(m.keys, keys[node])
 	}
-	return members
+}
+
+// keysOfValues returns the constant keys of an expression that makes a map, by their values.
+func keysOfValues(node ast.Node) map[ast.Node]string {
+	keys := map[ast.Node]string{}
+	if made, isMap := node.(*ast.MapNode); isMap {
+		for _, one := range made.Pairs {
+			pair, _ := one.(*ast.PairNode)
+			if key, isText := pair.Key.(*ast.StringNode); isText {
+				keys[pair.Value] = key.Value
+			}
+		}
+	}
+	return keys
 }
 
 // elementMembers finds the members of # in a predicate; nested are those in predicates below it, whose # is another one.

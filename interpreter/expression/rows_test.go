@@ -125,3 +125,22 @@ func TestMembersOfRowMap(t *testing.T) {
 		require.ElementsMatch(t, names, found, text)
 	}
 }
+
+// TestShownMembers: a key that has just a member shows it where it is not nil, and nothing else does.
+func TestShownMembers(t *testing.T) {
+	t.Parallel()
+	rows := []any{map[string]any{"id": 1, "n": nil}, map[string]any{"id": nil, "n": "x", "none": nil}}
+	for text, shown := range map[string]bool{
+		"{{ map(rows, {'id': .id, n: #.n, from: 'crm'}) }}": true,
+		"{{ map(rows, {id: .id, n: .n ?? 0}) }}":            true, // n may be absent
+		"{{ map(rows, {'id': .id, 'none': .none}) }}":       false,
+		"{{ map(rows, {'id': upper(.id)}) }}":               false,
+		"{{ map(rows, {id: .id, of: {n: .n}}) }}":           false,
+		"{{ map(rows, .id) }}":                              false,
+		"{{ map(rows, {id: 1}) }}":                          true,
+	} {
+		template, problems := expression.ParseTemplate(text)
+		require.Empty(t, problems, text)
+		require.Equal(t, shown, template.RowMap().ShowsMembers(rows), text)
+	}
+}

@@ -269,7 +269,7 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 		return err
 	}
 	request.MapsRows = false
-	b.noteAbsent(scope, budget)
+	b.noteAbsent(own, scope, budget)
 	if _, isMap := own.(map[string]any); !isMap && own != nil && b.source.Sink == nil {
 		message := "args must be a map, not " + expression.TypeName(own)
 		if _, isList := own.([]any); isList {

@@ -2,6 +2,7 @@ package request_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -301,6 +302,30 @@ workflow:
 	require.Equal(t, want, first)
 	_, err = input(40_000, false)
 	require.ErrorContains(t, err, "the expressions of one decision may")
+}
+
+// TestArgsNoteAbsentMembers: a member that args name of mapped rows and that none of them has is noted, with its place.
+func TestArgsNoteAbsentMembers(t *testing.T) {
+	t.Parallel()
+	rows := []any{map[string]any{"id": 1, "name": nil}, map[string]any{"id": 2}}
+	for args, note := range map[string]string{
+		"{{ map(result, {'id': .id, 'n': .nam}) }}":               "args: no row has #.nam; did you mean #.name? (line 11, column 47)",
+		"{{ map(result, {'is it?': .nick}) }}":                    "args: no row has #.nick (line 11, column 41)",
+		"{{ map(result, {'id': .id, 'n': .name}) }}":              "", // a row has it
+		"{{ map(result, {'id': .id, 'n': upper(.nick or '')}) }}": "",
+		"{{ map(filter(result, .id > 2), {'n': .nam}) }}":         "", // there are none
+	} {
+		book := tables.DecodeBody(t, "workflow:\n  - step: fetch\n    tool: http\n    url: http://x\n    sink:\n      tool: file\n      path: rows\n      args: \""+args+"\"\n")
+		step := book.Steps[0]
+		builder, requests := request.NewBuilder(request.Source{
+			Book: book, Run: tables.Run, Step: step, Action: step.Sinks[0].Action, Visit: 1,
+			Scope: interpreter.NewScope(book, tables.Run, interpreter.Data{}).With(map[string]any{"result": rows}),
+			Sink:  &request.SinkWrite{Place: step.Sinks[0].Place, Page: 1, Result: rows, MapsRows: true},
+		}), request.Requests{}
+		notes, err := builder.StartRequest(&requests, request.Moment{StartedAt: tables.Started, Page: 1}, tables.Started)
+		require.NoError(t, err)
+		require.Equal(t, note, strings.Join(notes, "; "), args)
+	}
 }
 
 // TestArgsOfNothingWriteNothing: what args make nothing of is not written in its own form, whatever a state of the

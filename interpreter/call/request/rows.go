@@ -24,15 +24,16 @@ func (b *Builder) mappedList(err error, scope *interpreter.Scope, budget *expres
 	return list, err == nil
 }
 
-// noteAbsent notes members that the args of a sink name of the rows that they map and that none of them has. The list is
-// evaluated with a budget of its own.
-func (b *Builder) noteAbsent(scope *interpreter.Scope, budget *expression.Budget) {
+// noteAbsent notes members that the args of a sink name of the rows that they map and that none of them has; own are the
+// args. If those do not show that each member is there, the list is evaluated again, with a budget of its own.
+func (b *Builder) noteAbsent(own any, scope *interpreter.Scope, budget *expression.Budget) {
 	args := b.action.Args
 	if b.source.Sink == nil || args.Template == nil {
 		return
 	}
 	rows := args.Template.RowMap()
-	if rows == nil || len(rows.Members()) == 0 {
+	mapped, isList := own.([]any)
+	if rows == nil || !isList || rows.ShowsMembers(mapped) {
 		return
 	}
 	list, err := rows.List(scope, budget.Unused())
