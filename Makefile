@@ -115,6 +115,7 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 soak: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
 	@go test ./internal/test/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory|TestCanaries|TestPayloadsUpToTheCap|TestReprocessOfStoppedPages.*)$$' -soak
 	@go test ./workflows -count=1 -timeout 1h -run '^TestForgedInputsEnd$$' -forgeries 50000 -forgery.seed 0
+	@go test ./activities/file -count=1 -timeout 1h -run '^TestPathsOutliveKills$$' -soak
 	@go test ./activities/postgres -count=1 -timeout 2h -run '^(TestReadersSeeOldOrNew|TestKillsAtEachStatement)$$' -soak
 	@go test ./internal/test/e2e -count=1 -timeout 2h -run '^TestBackfillSoak$$' -backfill.partitions=10000 -backfill.kills=50
 	@go test ./internal/test/chaos -count=1 -timeout 1h -run '^TestWatermarkIsBehindItsRows$$' -chaos.samples=10000

@@ -241,6 +241,9 @@ func (s *stepPlanner) planSink(
 	case isTable(target.Input):
 		s.planTable(ctx, target.Input, &plan)
 	case playbook.TraitsOf(target.Input.Tool).IntoFile:
+		if target.Action.FolderOfRows() != "" {
+			target.Input.RowPaths = []string{}
+		}
 		s.planFile(ctx, target.Input, !s.book.StagesFile(s.step, target.Sink), &plan)
 	}
 	s.plan.Sinks = append(s.plan.Sinks, plan)
@@ -305,6 +308,9 @@ func targetText(target call.SinkTarget) string {
 	if path, has := target.Input.Fields["path"]; has && isTable(target.Input) {
 		table := expression.Text(target.Input.Fields["table"].Data)
 		return tool.CutText(table+" of "+expression.Text(path.Data), maxTarget)
+	}
+	if path := target.Action.FolderOfRows(); path != "" {
+		return tool.CutText(path, maxTarget)
 	}
 	for _, name := range []string{"table", playbook.FieldURL, "path", playbook.FieldStatement} {
 		if value, has := target.Input.Fields[name]; has {

@@ -9,6 +9,7 @@ import (
 
 	"reprise/activities/attempt"
 	"reprise/activities/keeper"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -276,6 +277,9 @@ func (s *stepPlanner) planMove(ctx context.Context, in interpreter.ToolInput) {
 		return
 	}
 	plan := interpreter.SinkPlan{Place: s.plan.Step, Tool: to.Tool, Auth: to.Auth, Target: expression.Text(to.Fields[playbook.FieldPath].Data)}
+	if path := s.book.ResolveAction(s.step.Action).FolderOfRows(); path != "" {
+		to.RowPaths, plan.Target = []string{}, tool.CutText(path, maxTarget)
+	}
 	s.planFile(ctx, to, false, &plan)
 	s.plan.Sinks = append(s.plan.Sinks, plan)
 }

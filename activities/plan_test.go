@@ -180,6 +180,7 @@ workflow:
       - {tool: file, auth: lake, path: orders, format: parquet, columns: {id: text}}
       - {tool: file, auth: new, path: orders, format: csv, compression: gzip}
       - {tool: file, auth: away, path: orders, format: csv}
+      - {tool: file, auth: lake, path: "orders/day={{ row.day }}/", format: csv}
     next: load
   - step: load
     tool: transfer
@@ -212,6 +213,7 @@ workflow:
 		{with("append", true), `columns has text for "id", which is bigint in the files that are there`},
 		{&interpreter.FilePlan{Mode: "append", Format: "csv", Compression: "gzip", InFolder: true, ByWrite: true}, ""},
 		{&interpreter.FilePlan{Mode: "append", Format: "csv", InFolder: true, ByWrite: true}, "make the folder, or mount what belongs there"},
+		{&interpreter.FilePlan{Mode: "append", Format: "csv", InFolder: true, ByWrite: true, ByRow: true}, ""},
 	} {
 		require.Equal(t, want.plan, answer.Steps[0].Sinks[i].File, i)
 		if want.says == "" {
@@ -220,6 +222,7 @@ workflow:
 			require.Contains(t, answer.Steps[0].Sinks[i].Problem, want.says, i)
 		}
 	}
+	require.Equal(t, "orders/day={{ row.day }}/", answer.Steps[0].Sinks[9].Target)
 	require.Len(t, answer.Steps[1].Sinks, 1)
 	require.Equal(t, with("overwrite", false), answer.Steps[1].Sinks[0].File)
 	require.Len(t, answer.Steps[2].Sinks, 1)

@@ -107,6 +107,8 @@ type FilePlan struct {
 	Rows     int64 `json:"rows,omitempty"`
 	// ByWrite says that each write makes a file and a manifest, because rows are not staged until the call or loop ends.
 	ByWrite bool `json:"by_write,omitempty"`
+	// ByRow says that each row goes to a folder of its own value, each with manifests of its own, which are not looked up.
+	ByRow bool `json:"by_row,omitempty"`
 }
 
 // ReplacedRows are the rows whose column is at least From and less than To; each is "" if there is no such bound.

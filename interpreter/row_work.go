@@ -22,6 +22,9 @@ type RowWork struct {
 	Exclude []string   `json:"exclude,omitempty"`
 	// Only says that rows keep only Fields.
 	Only bool `json:"only,omitempty"`
+	// Path is evaluated for each row as it is written, and says to which folder below the path of the sink it goes; nil where all
+	// rows go to the path.
+	Path *RowField `json:"path,omitempty"`
 	// Scope has the values of the names in Fields, except the row, and except the result if it is what is written.
 	Scope expression.Value `json:"scope,omitzero"`
 	// Now is the value of now(): when the request was rendered.
@@ -93,6 +96,8 @@ func NewRowFields(entries []*playbook.Entry) []RowField {
 // ShapedRows has the rows of an attempt after its RowWork.
 type ShapedRows struct {
 	Args, Result *expression.Value // what replaces those of the attempt; nil if it stays
+	// Paths are the folders of the rows, below the path of the sink; nil if it does not name the row.
+	Paths []string
 	// Notes are warnings of the expressions about questionable data.
 	Notes []string
 }
@@ -109,6 +114,9 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	if in.Args != nil {
 		from = in.Args
 	}
+	if in.Shape != nil && in.Shape.Path != nil {
+		shaped.Paths = []string{}
+	}
 	if in.Shape == nil || from == nil || from.Data == nil {
 		return shaped, nil
 	}
@@ -120,9 +128,13 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	if !isList {
 		list = []any{from.Data}
 	}
+	paths, err := in.Shape.readPath(len(list))
+	if err != nil {
+		return shaped, err
+	}
 	rows := make([]any, len(list))
 	shaped.Notes, err = parts(len(list), func(from, to int) ([]string, error) {
-		work := rowShaper{work: in.Shape, mapping: mapping, fields: slices.Clone(fields), scope: rowScope{captured: expression.MapOf(in.Shape.Scope.Data), result: in.Result}}
+		work := rowShaper{work: in.Shape, mapping: mapping, fields: slices.Clone(fields), paths: paths, scope: rowScope{captured: expression.MapOf(in.Shape.Scope.Data), result: in.Result}}
 		return work.shapePart(list, rows, from, to)
 	})
 	if err != nil {
@@ -133,6 +145,9 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 		list = nil // its elements are not what fields see
 	}
 	shaped.Notes = append(shaped.Notes, absentNotes(fields, list, rows)...)
+	if paths != nil {
+		shaped.Paths = paths.of
+	}
 	to := &expression.Value{Data: rows}
 	if !isList {
 		to.Data = rows[0]
@@ -147,7 +162,7 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 
 // WithRows returns the attempt with the given rows in place of its own, and without RowWork.
 func (in ToolInput) WithRows(of ShapedRows) ToolInput {
-	in.Args, in.Result, in.Shape, in.Reshaped = of.Args, of.Result, nil, nil
+	in.Args, in.Result, in.Shape, in.Reshaped, in.RowPaths = of.Args, of.Result, nil, nil, of.Paths
 	return in
 }
 
@@ -198,6 +213,7 @@ type rowShaper struct {
 	work    *RowWork
 	mapping *expression.RowMap // nil for none
 	fields  []fieldValue
+	paths   *rowPaths // nil where all rows go to the path of the sink
 	scope   rowScope
 	budget  *expression.Budget
 }
@@ -233,6 +249,11 @@ func (s *rowShaper) shapePart(list, rows []any, from, to int) ([]string, error) 
 			return nil, err
 		}
 		rows[i] = shaped
+	}
+	for i := from; i < to && s.paths != nil; i++ {
+		if err := s.putPath(i, rows[i]); err != nil {
+			return nil, err
+		}
 	}
 	return s.budget.Notes(), nil
 }

@@ -92,6 +92,9 @@ type ToolInput struct {
 	// Prepared returns what the tool has prepared for the write, if that began before the ledger entry was made;
 	// nil otherwise.
 	Prepared func() any `json:"-"`
+	// RowPaths are the folders of the rows that a sink of files writes, below its path: one for each row of SinkRows, or nil if all
+	// go to the path.
+	RowPaths []string `json:"-"`
 	// Reshaped returns the shaped rows of the attempt, if shaping began before the attempt; nil otherwise.
 	Reshaped func() (ShapedRows, error) `json:"-"`
 }

@@ -137,6 +137,14 @@ differs between pages or elements. What no manifest names has no rows, and is re
 after 7 days. Of two writers one follows the other, and neither loses rows. A store has
 to refuse If-None-Match: *, or the write is a final error.
 
+path may name row, the row as it is written, behind a folder: in
+orders/day={{ row.created_at[:10] }}/, each day is a folder with files and manifests of
+its own, and overwrite replaces those of the days that it has rows for. The column stays
+in the file. In values, all but letters of ASCII, digits and -_.~ becomes %XX; a value
+that is nil or empty, and a name . or .., is a final error with the row. A write, call
+or loop may have 1,000 such folders. format is needed, since path has no name that says
+it.
+
 Parquet is written like that everywhere: without auth, path is a folder in the worker's
 directory. Files have row groups of 50,000 rows at most, compressed with Snappy. The
 columns and their types are those of the files that stay, and those that columns gives;
@@ -153,7 +161,7 @@ that are plain numbers, as CSV has them, are read as numbers.`
 // ownFields returns the fields that say which file it is, and how a sink writes it.
 func ownFields() []playbook.Field {
 	return []playbook.Field{
-		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory."},
+		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory. In a sink with auth or Parquet, a folder, which row may divide, such as orders/day={{ row.created_at[:10] }}."},
 		{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
 		{Name: fieldColumns, Kind: playbook.KindColumns, Enum: format.ColumnTypes, Doc: "The columns of a new CSV file or of Parquet, in order; for Parquet also a map from names to types, such as {id: bigint, total: \"numeric(12, 2)\"}."},
 		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},

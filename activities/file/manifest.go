@@ -273,7 +273,7 @@ func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time
 	}
 	next.Notes = lists.Filter(m.Notes, func(note manifestNote) bool { return recent(note.At) && (w.Note == nil || note.Call != w.Note.Call) })
 	if w.Note != nil {
-		next.Notes = append(next.Notes, manifestNote{Call: w.Note.Call, Written: w.Note.Written, Continuation: w.Note.Continuation, At: now})
+		next.Notes = append(next.Notes, *w.newNote(now))
 	}
 	if next.Files == nil {
 		next.Files = []manifestFile{}

@@ -43,8 +43,14 @@ type objectWrite struct {
 	page      int
 	tool.LedgerRecord
 
+	// Of rows that each have a path of their own, below that of the write; nil where all go to it.
+	paths []string
+	// like are the rows from which the columns follow, where these are more than those of the path; else nil.
+	like []any
+
 	// Of rows that are published together.
 	staging    *interpreter.Staging
+	stage      *remote // what is staged is below its path
 	targetSize int64
 	allowEmpty bool
 	published  *publishedStage // what the manifest is to say of them
@@ -76,8 +82,11 @@ func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *obj
 	if err := t.probeConditions(ctx, w.remote); err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	if w.staging != nil {
+	switch {
+	case w.staging != nil:
 		return t.writeStaged(ctx, in, w)
+	case w.paths != nil:
+		return t.writePaths(ctx, in, w)
 	}
 	result, number, err := w.writeNext(ctx)
 	if err != nil || result.Noted != nil {
@@ -150,10 +159,20 @@ func (t *Tool) recallRemote(ctx context.Context, in interpreter.ToolInput, path 
 	}
 	noted, found := last.noteOf(in.Note.Call)
 	if in.Staging != nil && !found {
-		w := &objectWrite{remote: from, staging: in.Staging, LedgerRecord: tool.LedgerRecord{Note: in.Note}}
-		end, err := w.searchEnd(ctx, 1)
-		if err != nil || end.note == nil {
+		w := &objectWrite{remote: from, staging: in.Staging, stage: from, LedgerRecord: tool.LedgerRecord{Note: in.Note}}
+		published, err := w.readPublished(ctx)
+		if err != nil {
 			return nil, err
+		}
+		end, err := w.searchEnd(ctx, published.Through+1)
+		if err != nil {
+			return nil, err
+		}
+		if end.note == nil {
+			end.note = published.Note
+		}
+		if end.note == nil {
+			return nil, nil
 		}
 		noted, found = *end.note, end.note.Call == in.Note.Call
 	}
@@ -218,7 +237,7 @@ func (w *objectWrite) makeContent(last manifest) (err error) {
 	case format.Parquet:
 		return w.makeParquet(last)
 	case format.CSV:
-		columns = w.columnsFor(last, func() []string { return columnsOf(w.rows) })
+		columns = w.columnsFor(last, func() []string { return columnsOf(w.alike()) })
 	}
 	if w.content != nil && slices.Equal(columns, w.columns) {
 		return nil
@@ -302,18 +321,18 @@ func (t *Tool) probeConditions(ctx context.Context, r *remote) error {
 		"use a store that has conditional writes", r.at.Name)
 }
 
+// alike returns the rows from which the columns follow.
+func (w *objectWrite) alike() []any {
+	if w.like != nil {
+		return w.like
+	}
+	return w.rows
+}
+
 // removeLeftovers removes what has no rows for anybody any more: objects that no manifest names, as writes were ended before they had one, and
 // manifests before the last. All are days old, by the store's clock. It is looked for once an hour.
 func (t *Tool) removeLeftovers(ctx context.Context, r *remote, number int) error {
-	const pause = time.Hour
-	known := r.at.Target + " " + r.at.Prefix + r.key
-	t.mu.Lock()
-	due := time.Since(t.swept[known]) > pause
-	if due {
-		t.swept[known] = time.Now()
-	}
-	t.mu.Unlock()
-	if !due {
+	if !t.isSweepDue(r) {
 		return nil
 	}
 	last, found, err := r.readManifest(ctx, number)
@@ -333,6 +352,22 @@ func (t *Tool) removeLeftovers(ctx context.Context, r *remote, number int) error
 	}
 	older := written.ModTime.Add(-leftoverAge)
 	return errors.Join(r.removeOlder(ctx, older, needed), r.removeStaged(ctx, older))
+}
+
+// isSweepDue reports whether it is time to look for leftovers of a path, which is then done.
+func (t *Tool) isSweepDue(r *remote) bool {
+	const pause = time.Hour
+	known := r.at.Target + " " + r.at.Prefix + r.key
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.swept[known]) <= pause {
+		return false
+	}
+	if len(t.swept) >= mostEnds {
+		clear(t.swept)
+	}
+	t.swept[known] = time.Now()
+	return true
 }
 
 // stagedRoot returns the folder of what is staged for the path.

@@ -51,7 +51,7 @@ func (w *objectWrite) columnTypes() map[string]string {
 func (w *objectWrite) makeParquet(last manifest) error {
 	before := w.table
 	kinds := []map[string]format.CellKind{}
-	for part := range slices.Chunk(w.rows, format.RowsOfGroup) {
+	for part := range slices.Chunk(w.alike(), format.RowsOfGroup) {
 		kinds = append(kinds, format.KindsOf(part))
 	}
 	if err := w.settleTable(last, kinds, func(int) bool { return true }); err != nil {

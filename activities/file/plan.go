@@ -26,7 +26,7 @@ func (t *Tool) PlanFile(ctx context.Context, in interpreter.ToolInput) (plan int
 	if err != nil {
 		return plan, err
 	}
-	plan = interpreter.FilePlan{Mode: mode, Format: options.Format, Compression: options.Compression, InFolder: writesObjects(in, options)}
+	plan = interpreter.FilePlan{Mode: mode, Format: options.Format, Compression: options.Compression, InFolder: writesObjects(in, options), ByRow: in.RowPaths != nil}
 	named, typed, err := readColumns(in, options.Format)
 	if err != nil {
 		return plan, err
@@ -42,6 +42,10 @@ func (t *Tool) PlanFile(ctx context.Context, in interpreter.ToolInput) (plan int
 		return plan, err
 	}
 	if w.remote, err = t.openRemote(ctx, in, path); err != nil {
+		return plan, err
+	}
+	if plan.ByRow {
+		_, err = w.listManifests(ctx) // the store is there
 		return plan, err
 	}
 	return plan, w.planFolder(ctx, &plan)

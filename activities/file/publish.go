@@ -159,7 +159,7 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 		return nil, w.checkRemoved(ctx)
 	}
 	records, held := make([]stagedRecord, end.next-behind-1), atomic.Int64{}
-	err = eachNumber(ctx, behind+1, end.next-1, func(ctx context.Context, number int) error {
+	err = eachNumber(ctx, requestsAtOnce, behind+1, end.next-1, func(ctx context.Context, number int) error {
 		record, err := w.readRecord(ctx, number)
 		if held.Add(int64(len(record.content))) > mostHeld {
 			record.content = nil
@@ -319,12 +319,15 @@ func (r stagedRecord) placeText() string {
 	if r.Part != nil {
 		where += fmt.Sprintf(" of iteration %d", *r.Part)
 	}
+	if r.path != "" {
+		where += ", its rows with this path"
+	}
 	return where
 }
 
 // placeError returns an error of a row with its place: the page, or in a transfer, which has none, the number of the row. So many rows are before the record.
 func (r stagedRecord) placeError(err error, before int) error {
-	if misfit, one := errors.AsType[*format.MisfitError](err); one && r.Page == 0 {
+	if misfit, one := errors.AsType[*format.MisfitError](err); one && r.Page == 0 && r.path == "" {
 		return fmt.Errorf("row %d of all, column %q: %s", before+misfit.Row+1, misfit.Column, misfit.Reason)
 	}
 	return fmt.Errorf("%s: %w", r.placeText(), err)
@@ -332,14 +335,14 @@ func (r stagedRecord) placeError(err error, before int) error {
 
 // readRows reads the rows of a record.
 func (w *objectWrite) readRows(ctx context.Context, record *stagedRecord) error {
-	content, err := w.bucket.ReadAll(ctx, w.recordKey(record.number))
+	content, err := w.readRange(ctx, w.recordKey(record.number), record.start, record.Bytes)
 	if err != nil {
 		if lost := w.checkRemoved(ctx); lost != nil {
 			return lost
 		}
-		return w.storeError("read", err)
+		return err
 	}
-	if record.content = content[int64(len(content))-min(record.Bytes, int64(len(content))):]; int64(len(record.content)) != record.Bytes {
+	if record.content = content; int64(len(content)) != record.Bytes {
 		return tool.Errorf("read %s: the staged record %s was cut", w.path, w.recordKey(record.number))
 	}
 	return nil
@@ -347,34 +350,46 @@ func (w *objectWrite) readRows(ctx context.Context, record *stagedRecord) error 
 
 // removeRecords removes the records that a manifest has published. Before, it is noted which these were, as a run that is continued may write them again.
 func (w *objectWrite) removeRecords(ctx context.Context, before publishedRecords, last manifest, records []stagedRecord) error {
-	stage, behind := last.stageOf(w.staging.ID), before.From
-	if stage.Through == 0 {
-		return nil
-	}
+	stage := last.stageOf(w.staging.ID)
 	if stage.Through > before.Through {
-		behind = before.Through
 		if len(records) == 0 { // of an attempt that was ended here
 			var err error
 			if records, err = w.readRecords(ctx, before.Through); err != nil {
 				return err
 			}
 		}
-		all := publishedRecords{From: before.Through, Through: stage.Through, Operations: map[string]manifestWrite{}}
-		maps.Copy(all.Operations, before.Operations)
-		for _, record := range records {
-			if record.Operation != "" && record.number <= stage.Through && !record.Settles {
-				all.Operations[record.Operation] = manifestWrite{Fingerprint: record.Fingerprint, Rows: record.Rows, At: stage.At}
-			}
-		}
-		content, err := json.Marshal(all)
-		if err == nil {
-			_, err = w.writeObject(ctx, w.stagedKey(publishedName), content)
-		}
-		if err != nil {
+		before = before.afterPublish(stage, records)
+		if err := w.writePublished(ctx, before); err != nil {
 			return err
 		}
 	}
-	return eachNumber(ctx, behind+1, stage.Through, func(ctx context.Context, number int) error {
+	return w.deleteRecords(ctx, before)
+}
+
+// afterPublish returns what is known once records behind those of before were published.
+func (p publishedRecords) afterPublish(stage publishedStage, records []stagedRecord) publishedRecords {
+	all := publishedRecords{From: p.Through, Through: stage.Through, Operations: map[string]manifestWrite{}}
+	maps.Copy(all.Operations, p.Operations)
+	for _, record := range records {
+		if record.Operation != "" && record.number <= stage.Through && !record.Settles {
+			all.Operations[record.Operation] = manifestWrite{Fingerprint: record.Fingerprint, Rows: record.Rows, At: stage.At}
+		}
+	}
+	return all
+}
+
+// writePublished writes which records were published.
+func (w *objectWrite) writePublished(ctx context.Context, published publishedRecords) error {
+	content, err := json.Marshal(published)
+	if err == nil {
+		_, err = w.writeObject(ctx, w.stagedKey(publishedName), content)
+	}
+	return err
+}
+
+// deleteRecords deletes the records that were published last.
+func (w *objectWrite) deleteRecords(ctx context.Context, published publishedRecords) error {
+	return eachNumber(ctx, requestsAtOnce, published.From+1, published.Through, func(ctx context.Context, number int) error {
 		err := w.bucket.Delete(ctx, w.recordKey(number))
 		if gcerrors.Code(err) == gcerrors.NotFound {
 			return nil

@@ -103,6 +103,7 @@ type writtenManifest struct {
 	Format      string
 	Compression string
 	Columns     []string
+	Types       map[string]string
 	Rows        int
 	Files       []struct {
 		Path, SHA256 string

@@ -45,8 +45,12 @@ type stagedRecord struct {
 	// Kinds are what the values of each column have in common, for Parquet.
 	Kinds map[string]format.CellKind `json:"kinds,omitempty"`
 	Note  *manifestNote              `json:"note,omitempty"`
+	// Paths are those of the rows, in the order of the rows; none where all rows go to the path of the write.
+	Paths []recordPath `json:"paths,omitempty"`
 
 	number  int
+	start   int64  // of the rows, in the object
+	path    string // of the rows, where these are only those of one path
 	content []byte // of the rows, nil where they have to be read
 }
 
@@ -61,11 +65,16 @@ type publishedRecords struct {
 	From       int                      `json:"from"`
 	Through    int                      `json:"through"`
 	Operations map[string]manifestWrite `json:"operations"`
+	// Of rows with paths of their own, which have no manifest together: how many rows were published last to how many paths, and how the
+	// call continues.
+	Rows  int64         `json:"rows,omitempty"`
+	Paths int           `json:"paths,omitempty"`
+	Note  *manifestNote `json:"note,omitempty"`
 }
 
 // stagedKey returns the key of an object of what is staged.
 func (w *objectWrite) stagedKey(name string) string {
-	return path.Join(w.key, stagedFolder, w.staging.ID, name)
+	return path.Join(w.stage.key, stagedFolder, w.staging.ID, name)
 }
 
 func (w *objectWrite) recordKey(number int) string {
@@ -78,9 +87,12 @@ func (t *Tool) writeStaged(ctx context.Context, in interpreter.ToolInput, w *obj
 	case interpreter.StagingBegin:
 		return interpreter.ToolResult{}, nil
 	case interpreter.StagingPublish:
+		if w.paths != nil {
+			return t.publishPaths(ctx, in, w)
+		}
 		return t.publishStaged(ctx, in, w)
 	case interpreter.StagingSettle:
-		w.rows, w.Operation = nil, ""
+		w.rows, w.paths, w.Operation = nil, nil, ""
 	}
 	published, err := w.readPublished(ctx)
 	if err != nil {
@@ -94,7 +106,7 @@ func (t *Tool) writeStaged(ctx context.Context, in interpreter.ToolInput, w *obj
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	if end.next == 1 {
+	if end.next == 1 && w.paths == nil {
 		if err := w.checkFirst(ctx); err != nil {
 			return interpreter.ToolResult{}, err
 		}
@@ -147,22 +159,27 @@ func (w *objectWrite) makeRecord() (content []byte, note *manifestNote, err erro
 	if err := w.checkRows(); err != nil {
 		return nil, nil, w.formatError(err)
 	}
-	lines, err := formatLines(w.rows)
+	lines, paths, err := w.recordLines()
 	if err != nil {
-		return nil, nil, w.formatError(err)
+		return nil, nil, err
 	}
 	if w.Note != nil {
-		note = &manifestNote{Call: w.Note.Call, Written: w.Note.Written, Continuation: w.Note.Continuation, At: time.Now().UTC()}
+		note = w.newNote(time.Now().UTC())
 	}
 	var kinds map[string]format.CellKind
 	if w.Format == format.Parquet {
 		kinds = format.KindsOf(w.rows)
 	}
 	head, err := json.Marshal(stagedRecord{
-		Kinds: kinds, Operation: w.Operation, Fingerprint: w.Fingerprint, Part: w.staging.Part, Round: w.staging.Round, Lap: w.staging.Lap,
+		Kinds: kinds, Paths: paths, Operation: w.Operation, Fingerprint: w.Fingerprint, Part: w.staging.Part, Round: w.staging.Round, Lap: w.staging.Lap,
 		Settles: w.staging.Do == interpreter.StagingSettle, Page: w.page, Rows: len(w.rows), Bytes: int64(len(lines)), Columns: columnsOf(w.rows), Note: note,
 	})
 	return append(append(head, '\n'), lines...), note, err
+}
+
+// newNote returns the note of the write as a manifest has it.
+func (w *objectWrite) newNote(now time.Time) *manifestNote {
+	return &manifestNote{Call: w.Note.Call, Written: w.Note.Written, Continuation: w.Note.Continuation, At: now}
 }
 
 // checkRows finds before rows are staged what publishing would fail for, as far as the author says what they are.
@@ -272,6 +289,7 @@ func (w *objectWrite) readRecord(ctx context.Context, number int) (stagedRecord,
 		if err := json.Unmarshal(head, &record); err != nil || !whole {
 			return record, tool.Errorf("read %s: the staged record %s cannot be read", w.path, w.recordKey(number))
 		}
+		record.start = int64(len(head)) + 1
 		if int64(len(rows)) == record.Bytes {
 			record.content = rows
 		}
@@ -329,7 +347,7 @@ const typeStagingLost = "staging_lost"
 const requestsAtOnce = 8
 
 // eachNumber does something for each number, some at a time. The first error ends it.
-func eachNumber(ctx context.Context, from, to int, do func(ctx context.Context, number int) error) error {
+func eachNumber(ctx context.Context, atOnce, from, to int, do func(ctx context.Context, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -337,7 +355,7 @@ func eachNumber(ctx context.Context, from, to int, do func(ctx context.Context, 
 		all  sync.WaitGroup
 	)
 	next.Store(int64(from))
-	for range min(requestsAtOnce, to-from+1) {
+	for range min(atOnce, to-from+1) {
 		all.Go(func() {
 			for number := int(next.Add(1)) - 1; number <= to && ctx.Err() == nil; number = int(next.Add(1)) - 1 {
 				if err := do(ctx, number); err != nil {

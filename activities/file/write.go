@@ -41,7 +41,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	if writesObjects(in, options) {
 		w := &objectWrite{
 			WriteOptions: options, overwrite: mode == playbook.ModeOverwrite, named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
-			LedgerRecord: record, staging: in.Staging,
+			LedgerRecord: record, staging: in.Staging, paths: in.RowPaths,
 		}
 		if err := w.readPublishing(in); err != nil {
 			return interpreter.ToolResult{}, err
@@ -49,10 +49,14 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		if w.remote, err = t.openRemote(ctx, in, path); err != nil {
 			return interpreter.ToolResult{}, err
 		}
+		w.stage = w.remote
 		return t.writeRemote(ctx, in, w)
 	}
 	if err := refuseForFiles(in); err != nil {
 		return interpreter.ToolResult{}, err
+	}
+	if in.RowPaths != nil {
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path names row, and only below a connection and as Parquet can rows go to several paths; add auth, or set format: parquet", in.Step)
 	}
 	to, err := t.openPlace(in, path, "write", true)
 	if err != nil {

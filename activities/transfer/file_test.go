@@ -149,6 +149,36 @@ func TestObjectsHaveRowsOnce(t *testing.T) {
 	}
 }
 
+// TestPathsHaveRowsOnce: the same where each row says its path, whatever batch it is in.
+func TestPathsHaveRowsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.res.Connections = activities.Connections{"lake": "file:lake"}
+	content := orders(1, 25, "a")
+	w.put("orders.csv", content)
+	w.shape = &interpreter.RowWork{Path: &interpreter.RowField{Name: "path", Template: "last={{ row.id[-1:] }}"}}
+	for at := range 7 {
+		for n, mode := range []string{"append", "overwrite"} {
+			key := fmt.Sprint(at, n)
+			w.moveKilled(t, key, map[string]any{
+				"from":  map[string]any{"tool": "file", "path": "orders.csv"},
+				"to":    map[string]any{"tool": "file", "auth": "lake", "path": key, "format": "csv", "mode": mode},
+				"batch": 10,
+			}, at, n > 0)
+			parts, err := filepath.Glob(filepath.Join(w.dir, "lake", key, "last=*", "part-*.csv"))
+			require.NoError(t, err)
+			require.Len(t, parts, 10, "a file for each path")
+			var found [][3]string
+			for _, part := range parts {
+				name, err := filepath.Rel(w.dir, part)
+				require.NoError(t, err)
+				found = append(found, w.fileRows(name)...)
+			}
+			require.ElementsMatch(t, parsed(t, content), found, key)
+		}
+	}
+}
+
 // TestParquetHasRowsOnce: the same as Parquet, in the worker's directory too, with types for the texts of CSV. A value that its column does not hold
 // has its line, and publishes nothing.
 func TestParquetHasRowsOnce(t *testing.T) {

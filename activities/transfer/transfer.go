@@ -97,7 +97,7 @@ parameters. The ledger has the last key of each batch.
 With tool file, to names a file of the worker's directory, to which rows are appended as
 jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
 the file once, whatever fails; rows of batches before an error stay. mode overwrite is
-refused. With auth, and as parquet, batches are staged below path, each with the place,
+refused. With auth, and as parquet, path may name row, and batches are staged below path, each with the place,
 and become files of the next manifest at the end; an error before that publishes nothing.
 
 A source is known by a hash of its bytes. If it is another one when a transfer
@@ -161,6 +161,9 @@ func (t *Tool) newMove(in interpreter.ToolInput) (*move, error) {
 	to, err := in.NestedCall(playbook.FieldTo)
 	if err != nil {
 		return nil, tool.ConfigErrorf("%w", err)
+	}
+	if in.Shape != nil && in.Shape.Path != nil {
+		to.RowPaths = []string{}
 	}
 	m := &move{tool: t, in: in, from: from, to: to, rows: rowsOfBatch}
 	if m.table = t.options.Targets[to.Tool]; m.table == nil {

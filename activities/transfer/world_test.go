@@ -35,6 +35,7 @@ import (
 
 // world is a worker's directory and two databases, with a table orders in each.
 type world struct {
+	shape *interpreter.RowWork // of the rows of each transfer
 	*testing.T
 
 	dir   string
@@ -142,7 +143,7 @@ func (w *world) attemptWith(key string, database *mortal, name string, fields ma
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	return moves.Run(ctx, interpreter.ToolInput{
-		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: key, Fields: tooltest.Fields(fields), Params: params,
+		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: key, Fields: tooltest.Fields(fields), Params: params, Shape: w.shape,
 	})
 }
 

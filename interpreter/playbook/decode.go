@@ -37,6 +37,7 @@ func Decode(file *source.File) (*Playbook, source.Diagnostics) {
 	pb := readPlaybook(d)
 	if pb != nil {
 		attachStatements(pb)
+		splitRowPaths(pb)
 		pb.nameInlined(pb.setAttestation(file.Bytes()))
 	}
 	d.Found.Sort()

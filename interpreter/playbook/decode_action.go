@@ -3,10 +3,12 @@ package playbook
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/source"
 	"reprise/interpreter/yamltree"
@@ -268,10 +270,13 @@ func (a *Action) rowShape() *RowShape {
 	return a.Rows
 }
 
-// FieldNodes returns the values of the fields; none for nil.
+// FieldNodes returns the values that are evaluated for each row: those of the fields, and the path. It returns none for nil.
 func (s *RowShape) FieldNodes() []*Node {
-	if s == nil {
+	switch {
+	case s == nil:
 		return nil
+	case s.Path != nil:
+		return append(entryValues(s.Fields), s.Path)
 	}
 	return entryValues(s.Fields)
 }
@@ -361,4 +366,87 @@ func readExcluded(d *decoder, w written, shape *RowShape) {
 		}
 		shape.Exclude = append(shape.Exclude, &ExcludedField{Name: name, Pos: positionOf(item)})
 	}
+}
+
+// splitRowPaths divides the paths of sinks and transfers that name the row (docs/how-to/data-lake.md#a-path-for-each-row):
+// the field keeps the folder before the first value of a row, and RowShape.Path gets the rest, which each row has its own value of. Where
+// RowWord is the element of a loop, it means that element, as it did before rows could be named.
+func splitRowPaths(pb *Playbook) {
+	for _, call := range pb.AllCalls() {
+		action := call.Action
+		if call.Step != nil && call.Step.Loop != nil && call.Step.Loop.Element == RowWord {
+			continue
+		}
+		switch to := action.Field(FieldTo).AsCall(); {
+		case call.Sink != nil && action.ToolTraits().IntoFile:
+			action.splitRowPath(action.Fields)
+		case action.ToolTraits().Moves && to != nil && to.ToolTraits().IntoFile:
+			action.splitRowPath(to.Fields)
+		}
+	}
+}
+
+// splitRowPath divides the path among fields if it names the row.
+func (a *Action) splitRowPath(fields []*Entry) {
+	for _, field := range fields {
+		path := field.Value
+		if field.Key != FieldPath || path.Template == nil || !path.Template.UsesNames(RowWord) {
+			continue
+		}
+		folder, rest := 0, 0 // the ends of the folder, and of the separator behind it, in runes
+		for _, segment := range path.Template.Segments() {
+			if segment.Program != nil && slices.ContainsFunc(segment.Program.Refs(), func(ref expression.Ref) bool { return ref.Root == RowWord }) {
+				break
+			}
+			text := []rune(segment.Text)
+			for i := len(text) - 1; i >= 0 && segment.Program == nil; i-- {
+				if text[i] == '/' {
+					folder, rest = segment.Start+i, segment.Start+i+1
+					break
+				}
+			}
+		}
+		a.rowShape().Path = path.textPart(rest, len([]rune(path.Raw)))
+		field.Value = path.textPart(0, folder)
+	}
+}
+
+// textPart returns a part of a scalar as a node of its own, whose runes keep their positions. From and to are offsets in runes, between
+// which no template begins or ends in part.
+func (n *Node) textPart(from, to int) *Node {
+	part := &Node{Pos: n.Pos, Raw: string([]rune(n.Raw)[from:to]), file: n.file, style: n.style, origin: &origin{raw: n.Raw}}
+	if n.origin != nil {
+		part.origin.raw = n.origin.raw
+	}
+	for at := from; at <= to; at++ {
+		if n.origin == nil {
+			part.origin.offsets = append(part.origin.offsets, at)
+		} else {
+			part.origin.offsets = append(part.origin.offsets, n.origin.offsets[at])
+		}
+	}
+	template, _ := expression.ParseTemplate(part.Raw) // which the whole had no problems with
+	if text, isLiteral := template.LiteralText(); isLiteral {
+		part.constant, part.Value = true, text
+		return part
+	}
+	part.Kind, part.Template = TemplateNode, template
+	return part
+}
+
+// FolderOfRows returns the text of the path of a sink as the author wrote it, "" if it does not name the row.
+func (a *Action) FolderOfRows() string {
+	if a.Rows == nil || a.Rows.Path == nil {
+		return ""
+	}
+	fields := a.Fields
+	if to := a.Field(FieldTo).AsCall(); to != nil {
+		fields = to.Fields
+	}
+	for _, field := range fields {
+		if field.Key == FieldPath {
+			return strings.TrimPrefix(field.Value.Raw+"/"+a.Rows.Path.Raw, "/")
+		}
+	}
+	return ""
 }

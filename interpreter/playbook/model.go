@@ -161,6 +161,9 @@ type RowShape struct {
 	Exclude []*ExcludedField
 	// Only says that rows keep only Fields: args of a transfer.
 	Only bool
+	// Path is the part of the path of a file that names RowWord, nil if it does not: each row goes to its own folder. The field
+	// path has the folder in which all of these are.
+	Path *Node
 }
 
 // ExcludedField is a field that a sink removes from its rows.

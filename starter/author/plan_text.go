@@ -214,6 +214,8 @@ func (t *planText) writeFile(file interpreter.FilePlan, fails bool) {
 		how += " with compression " + file.Compression
 	}
 	switch {
+	case file.ByRow:
+		how += "; each row goes to the folder of its value, and each folder has manifests of its own"
 	case !file.Exists && file.InFolder:
 		how += "; the folder has no manifest"
 	case file.InFolder:
@@ -227,6 +229,14 @@ func (t *planText) writeFile(file interpreter.FilePlan, fails bool) {
 	replaces := file.Mode == playbook.ModeOverwrite
 	switch {
 	case fails:
+	case file.ByRow && file.ByWrite && replaces:
+		t.writeLine("    ", "each write makes the next manifest of each folder that it has rows for, without the files before it")
+	case file.ByRow && file.ByWrite:
+		t.writeLine("    ", "each write adds a file to each folder that it has rows for, and makes its next manifest")
+	case file.ByRow && replaces:
+		t.writeLine("    ", "the run replaces the files of each folder that it has rows for, once all is read; other folders keep theirs")
+	case file.ByRow:
+		t.writeLine("    ", "the run adds its files to the folders that it has rows for, and writes the next manifest of each at the end")
 	case file.ByWrite && replaces:
 		t.writeLine("    ", "each write makes the next manifest, from %d, without the files before it", file.Manifest+1)
 	case file.ByWrite:

@@ -125,7 +125,15 @@ type Sink struct {
 	Rows    []any              `json:"rows"`
 	Columns []Column           `json:"columns,omitempty"`
 	Params  []expression.Value `json:"params,omitempty"` // of a statement
+	// Paths are the folders to which the rows go, where the path names the row, sorted.
+	Paths []SinkPath `json:"paths,omitempty"`
 	// Written is set if the sink was written to, and Error why writing failed.
 	Written bool   `json:"written"`
 	Error   string `json:"error,omitempty"`
+}
+
+// SinkPath is a folder to which rows of a sink go, below its path.
+type SinkPath struct {
+	Path string `json:"path"`
+	Rows int    `json:"rows"`
 }

@@ -3,6 +3,7 @@ package try
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/activities/attempt"
@@ -45,6 +46,7 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 		return nil
 	}
 	in = in.WithRows(reshaped)
+	shown.Paths = t.countPaths(reshaped.Paths)
 	if rows, isList := t.maskedValue(in.SinkRows()).([]any); isList && len(in.Params) == 0 {
 		shown.Rows, shown.Columns = rows, columnsOf(rows)
 	}
@@ -62,6 +64,18 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	t.report.Sinks = append(t.report.Sinks, shown)
 	t.call.SinkDone(result, time.Now().UTC())
 	return nil
+}
+
+// countPaths returns how many rows go to each path.
+func (t *trial) countPaths(paths []string) (counted []SinkPath) {
+	paths = slices.Sorted(slices.Values(paths))
+	for i, path := range paths {
+		if i == 0 || paths[i-1] != path {
+			counted = append(counted, SinkPath{Path: t.maskedText(path)})
+		}
+		counted[len(counted)-1].Rows++
+	}
+	return counted
 }
 
 // succeeded is the result of a sink that was not written to.
@@ -127,6 +141,9 @@ func (t *trial) sinkTarget(in interpreter.ToolInput) string {
 		target = "table " + text("table")
 	case text(playbook.FieldPath) != "":
 		target = text(playbook.FieldPath)
+		if in.Shape != nil && in.Shape.Path != nil {
+			target += "/" + in.Shape.Path.Template
+		}
 	case text(playbook.FieldStatement) != "":
 		target = text(playbook.FieldStatement)
 	}

@@ -303,6 +303,9 @@ func (p Printer) printSink(sink Sink) {
 	if sink.Error != "" {
 		p.printLine("  ", "error: %s", sink.Error)
 	}
+	if len(sink.Paths) > 0 {
+		p.printPaths(sink.Paths)
+	}
 	for i, param := range sink.Params {
 		p.printLine("  ", "$%d: %s", i+1, expression.Text(param.Data))
 	}
@@ -311,6 +314,17 @@ func (p Printer) printSink(sink Sink) {
 		p.printRows(sink.Rows, sink.Columns)
 	case len(sink.Rows) > 0:
 		p.Value("  ", sink.Rows)
+	}
+}
+
+// printPaths prints the first paths to which rows of a sink go.
+func (p Printer) printPaths(paths []SinkPath) {
+	p.printLine("  ", "%s:", terminal.Count(len(paths), "path"))
+	for _, one := range paths[:min(len(paths), p.Limit)] {
+		p.printLine("    ", "%s: %s", one.Path, terminal.Count(one.Rows, "row"))
+	}
+	if more := len(paths) - p.Limit; more > 0 {
+		p.printLine("    ", "%s", terminal.Count(more, "more path"))
 	}
 }
 

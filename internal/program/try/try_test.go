@@ -380,6 +380,26 @@ func TestLoopElement(t *testing.T) {
 	}
 }
 
+// TestPathsOfRows: where path names the row, the paths are shown with how many rows go to each.
+func TestPathsOfRows(t *testing.T) {
+	t.Parallel()
+	server := newAPI(t, answer{body: `[{"id": 1, "day": "b/c"}, {"id": 2, "day": "a"}, {"id": 3, "day": "b/c"}]`})
+	report, _, err := tried(t, `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: orders}
+workload: {api: "http://x"}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/orders"
+    sink: {tool: file, path: "orders/day={{ row.day }}/", format: parquet}
+`, server.URL, nil)
+	require.NoError(t, err)
+	require.Equal(t, "orders/day={{ row.day }}/", report.Sinks[0].Target)
+	require.Equal(t, []try.SinkPath{{Path: "day=a", Rows: 1}, {Path: "day=b%2Fc", Rows: 2}}, report.Sinks[0].Paths)
+	require.Contains(t, text(t, report, server.URL), "  2 paths:\n    day=a: 1 row\n    day=b%2Fc: 2 rows\n")
+}
+
 // TestRecording: what was answered is what a test of the playbook answers with.
 func TestRecording(t *testing.T) {
 	t.Parallel()

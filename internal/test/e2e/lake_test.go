@@ -129,3 +129,54 @@ func TestLakesOfPages(t *testing.T) {
 	require.Equal(t, numbers(1, 35), ids)
 	require.Equal(t, 1, files)
 }
+
+// TestLakesByRow: the rows of iterations, one of which is in a later run, and of a transfer go to the path of each, once.
+func TestLakesByRow(t *testing.T) {
+	t.Parallel()
+	w := lakeWorld(t)
+	source := book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}{{ n in broken ? '/status/409' : '/api/v1/assessments' }}"
+    params: {page: "{{ n }}", pageSize: 10}
+    loop:
+      collection: [1, 2, 3, 4]
+      element: n
+      mode: parallel
+      sink:
+        tool: file
+        auth: lake
+        path: "raw/{{ run.playbook }}/page={{ n }}-{{ row.of }}/"
+        format: jsonl
+        args: "{{ result.data }}"
+        fields: {of: "{{ int(row.id) % 2 == 0 ? 'even/2' : 'odd' }}"}
+    next: move
+  - step: move
+    tool: transfer
+    from: {tool: http, url: "{{ api }}/api/v1/assessments", params: {pageSize: 100}, rows: data}
+    to: {tool: file, auth: lake, path: "moved/{{ row.id < 30 ? 'first' : 'last' }}", format: jsonl, mode: overwrite}
+`)
+	run := w.start(source, map[string]any{"broken": []any{2}})
+	w.endsAs(run, interpreter.Partial)
+	ids := func(path string) []int {
+		folders, err := filepath.Glob(filepath.Join(w.dir, "lake", path))
+		require.NoError(t, err)
+		var all []int
+		for _, folder := range folders {
+			inside, err := filepath.Rel(filepath.Join(w.dir, "lake"), folder)
+			require.NoError(t, err)
+			some, _ := w.lakeIDs(inside)
+			all = append(all, some...)
+		}
+		slices.Sort(all)
+		return all
+	}
+	require.Equal(t, append(numbers(1, 10), numbers(21, 35)...), ids("raw/*/page=*"))
+	w.endsAs(w.reprocess(run, w.chain(run).Letters, "", map[string]any{"broken": []any{}}), interpreter.Completed)
+	require.Equal(t, numbers(1, 35), ids("raw/*/page=*"))
+	require.Equal(t, []int{12, 14, 16, 18, 20}, ids("raw/*/page=2-even%2F2"))
+	w.completes(source, map[string]any{"broken": []any{}})
+	require.Len(t, ids("raw/*/page=*"), 70)
+	require.Equal(t, numbers(1, 29), ids("moved/first"))
+	require.Equal(t, numbers(30, 35), ids("moved/last"))
+}

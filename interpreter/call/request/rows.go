@@ -49,10 +49,16 @@ func (b *Builder) noteAbsent(own any, scope *interpreter.Scope, budget *expressi
 func (b *Builder) rowWork(input *interpreter.ToolInput, request *Request, m Moment) (*interpreter.RowWork, error) {
 	of, book := b.action.Rows, b.source.Book
 	sink := b.source.Sink
-	if of == nil && !request.MapsRows || sink != nil && sink.isPublishing() {
+	if of == nil && !request.MapsRows || sink != nil && sink.isPublishing() && (of == nil || of.Path == nil) {
 		return nil, nil
 	}
 	work := &interpreter.RowWork{Now: request.At, File: book.File.Name}
+	if of != nil && of.Path != nil {
+		work.Path = interpreter.NewRowPath(of.Path)
+	}
+	if sink != nil && sink.isPublishing() { // which has no rows, and only needs to know that each has a path of its own
+		return work, nil
+	}
 	var named []expression.Ref
 	if request.MapsRows {
 		work.Map = interpreter.NewRowMap(b.action.Args)

@@ -33,7 +33,7 @@ func checkField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, entry 
 	}
 	if problem := fieldProblem(field, entry.Value); problem != "" {
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s %s", field.Name, spec.Name, problem)
-	} else if spec.MayRequire(field) && field.Kind != playbook.KindStatement && isBlank(entry.Value) {
+	} else if spec.MayRequire(field) && field.Kind != playbook.KindStatement && isBlank(entry.Value) && (field.Name != playbook.FieldPath || call.Action.FolderOfRows() == "") {
 		c.Errorf(entry.Value.Pos, codeFieldType, "%s of %s is empty; set a value", field.Name, spec.Name)
 	} else if field.Kind == playbook.KindRequest {
 		checkRequest(c, field.Name, entry.Value)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	pathpkg "path"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ func checkRows(c *checker) {
 		}
 		checkHasRows(c, call)
 		checkExcluded(c, call)
+		if path := call.Action.Rows.Path; path != nil {
+			checkRowPath(c, writesOf(call), path)
+		}
 		if step := call.Step; step != nil && step.Loop != nil && step.Loop.Element == playbook.RowWord {
 			checkRowElement(c, call)
 		}
@@ -35,12 +39,39 @@ func checkHasRows(c *checker, call playbook.CallAt) {
 	}
 }
 
+// writesOf returns the action that writes the rows of a sink or transfer.
+func writesOf(call playbook.CallAt) *playbook.Action {
+	if to := call.Action.Field(playbook.FieldTo).AsCall(); to != nil && call.Action.ToolTraits().Moves {
+		return to
+	}
+	return call.Action
+}
+
+// checkRowPath checks a path that names the row; writes has the folder before it.
+func checkRowPath(c *checker, writes *playbook.Action, path *playbook.Node) {
+	folder, as := writes.Field(playbook.FieldPath), writes.Field(playbook.FieldFormat)
+	rest, _ := playbook.CutPacking(folder.Raw)
+	switch {
+	case folder.Raw == "":
+		c.Errorf(folder.Pos, codeRowShape, "path must begin with a folder before the first value of a row, such as %s: what is written is prepared there", "orders/"+path.Raw)
+	case !writes.IntoObjects():
+		c.Errorf(folder.Pos, codeRowShape, "path names %q, and only below a connection and as Parquet can rows go to several paths; add auth, or set format: parquet", playbook.RowWord)
+	case as == nil && !slices.Contains(playbook.WrittenFormats, strings.TrimPrefix(strings.ToLower(pathpkg.Ext(rest)), ".")):
+		c.Errorf(folder.Pos, codeMissingField, "path is a folder for each value of the row, and does not say the format; set format to %s", joinChoices(playbook.WrittenFormats))
+	}
+	if empty := writes.Field(playbook.FieldAllowEmpty); empty != nil {
+		c.Errorf(empty.Pos, codeRowShape, "allow_empty empties a path for which nothing was read, and the path of each row depends on what was read; remove it")
+	}
+	for _, segment := range path.Template.Segments() {
+		if segment.Program != nil && segment.Program.IsRaw() {
+			c.Errorf(path.Position(segment.Start), codeRowShape, "a value in a path that names %q is a single name and always escaped; remove \"| raw\"", playbook.RowWord)
+		}
+	}
+}
+
 // checkExcluded reports excluded fields that the sink itself needs.
 func checkExcluded(c *checker, call playbook.CallAt) {
-	writes := call.Action
-	if to := writes.Field(playbook.FieldTo).AsCall(); to != nil && writes.ToolTraits().Moves {
-		writes = to
-	}
+	writes := writesOf(call)
 	needed := neededColumns(writes)
 	for _, excluded := range call.Action.Rows.Exclude {
 		hasItsName := func(entry *playbook.Entry) bool { return entry.Key == excluded.Name }

@@ -86,7 +86,7 @@ var (
 	codeRawOutsideURL          = codeDoc("raw-outside-url", "`| raw` is used where nothing is escaped")
 	codeRepeatedWrite          = codeDoc("repeated-write", "a sink writes rows twice if a worker dies while it writes (warning)")
 	codeReservedName           = codeDoc("reserved-name", "a step, an element or `into` has a name that the language reserves")
-	codeRowShape               = codeDoc("row-shape", "`fields` or `exclude` of a sink have no rows to change, or leave out a column that the sink needs")
+	codeRowShape               = codeDoc("row-shape", "`fields` or `exclude` of a sink have no rows to change, or leave out a column that the sink needs, or `path` names the row where rows cannot have paths of their own")
 	codeSecretStep             = codeDoc("secret-step", "a secret step has a part that would reveal its result")
 	codeSecretUse              = codeDoc("secret-use", "the result of a secret step is used where it would become visible")
 	codeSharedOutput           = codeDoc("shared-output", "the iterations of a loop overwrite one file, so only the last one stays (warning)")

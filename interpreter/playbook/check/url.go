@@ -22,6 +22,11 @@ func checkURL(c *checker) {
 		urls[node] = true
 		checkPathValues(c, node)
 	}
+	for _, call := range c.pb.AllCalls() {
+		if rows := call.Action.Rows; rows != nil && rows.Path != nil {
+			urls[rows.Path] = true // checkRowPath says what is wrong with it
+		}
+	}
 	for _, at := range c.pb.AllValues() {
 		for scalar := range at.Node.Templates() {
 			if !urls[scalar] {

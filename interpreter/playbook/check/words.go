@@ -42,7 +42,7 @@ var words = []word{
 	{name: "attempt_key", where: playbook.AtField | playbook.AtWorkbook | playbook.AtSinks, known: "in tool fields and sinks", doc: "the idempotency key of the attempt"},
 	{name: playbook.IncrementalWord, where: playbook.AtField | playbook.AtWorkbook | playbook.AtWhen | playbook.AtThen | playbook.AtThenSink | playbook.AtLoopSink | playbook.AtStepSink, known: "in a step with incremental: its tool fields, retry and sinks", doc: "`value`, from which the call reads, and `watermark`, how far the state has come; the watermark is nil in the first run"},
 	{name: playbook.PartitionWord, where: playbook.AtRunTime | playbook.AtConcurrency, known: "in a playbook with partitions, everywhere except in tool", doc: "the partition of the run: its `key`, `index`, `start` and `end`"},
-	{name: playbook.RowWord, where: playbook.AtThen | playbook.AtField | playbook.AtWorkbook | playbook.AtSinks, row: true, known: "in where of a step, in fields of a sink, and in args and fields of to in transfer", doc: "the row that is at hand"},
+	{name: playbook.RowWord, where: playbook.AtThen | playbook.AtField | playbook.AtWorkbook | playbook.AtSinks, row: true, known: "in where of a step, in fields of a sink and in its path where rows go to several, and in args, fields and path of to in transfer", doc: "the row that is at hand"},
 	{name: "status_code", known: `in the older forms of retry only; write "error.status", or "this.meta.status" after a success`},
 	{name: "success", known: `in the older forms of retry only; write "error is not defined"`},
 	{name: "attempt", known: `in the older forms of retry only; write "_retry.attempt"`},
