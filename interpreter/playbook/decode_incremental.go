@@ -271,7 +271,7 @@ func readRowKey(d *decoder, n *yaml.Node, what string) []string {
 	keys := d.readTexts(n, what)
 	for i, key := range keys {
 		if slices.Contains(keys[:i], key) {
-			d.Errorf(positionOf(n.Content[i]), codeDuplicateKey, "%s has %q twice; keep one of them", what, ShortenText(key))
+			d.Errorf(positionOf(n.Content[i]), CodeDuplicateKey, "%s has %q twice; keep one of them", what, ShortenText(key))
 		}
 	}
 	return keys

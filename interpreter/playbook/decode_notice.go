@@ -105,7 +105,7 @@ func readEvents(d *decoder, n *yaml.Node) []string {
 	for _, item := range items {
 		event := d.readChoice(item, "an event of on", NoticeEvents()...)
 		if event != "" && slices.Contains(events, event) {
-			d.Errorf(positionOf(item), codeDuplicateKey, "on has %q twice; keep one of them", event)
+			d.Errorf(positionOf(item), CodeDuplicateKey, "on has %q twice; keep one of them", event)
 			continue
 		}
 		if event != "" {

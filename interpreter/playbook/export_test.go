@@ -30,7 +30,6 @@ func WordsOfSections() []Word {
 // What tests compare with.
 var (
 	CodeAliasCycle       = codeAliasCycle
-	CodeDuplicateKey     = codeDuplicateKey
 	CodeSeveralDocuments = codeSeveralDocuments
 	CodeTooDeep          = codeTooDeep
 	CodeTooManySteps     = codeTooManySteps

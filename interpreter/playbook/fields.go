@@ -74,7 +74,7 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 	ok = ok && (!d.older || !known.newer)
 	switch {
 	case ok && f.words.Has(known.name):
-		d.Errorf(pos, codeDuplicateKey, "%q is another spelling of the key in line %d; keep one of them", name, f.words[known.name].Line)
+		d.Errorf(pos, CodeDuplicateKey, "%q is another spelling of the key in line %d; keep one of them", name, f.words[known.name].Line)
 	case ok:
 		if known.warned == name {
 			d.Warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
@@ -144,7 +144,7 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	}
 	for _, earlier := range f.rest {
 		if earlier.name == name {
-			d.Errorf(pos, codeDuplicateKey, "%q means the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
+			d.Errorf(pos, CodeDuplicateKey, "%q means the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
 			return
 		}
 	}

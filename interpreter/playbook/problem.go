@@ -19,7 +19,7 @@ var (
 	codeBadNumber          = codeDoc("bad-number", "a number is infinite, not a number, or too large")
 	CodeConflict           = codeDoc("conflicting-keys", "two keys of a map exclude each other")
 	codeDollarBraces       = codeDoc("dollar-braces", "a template has a $ in front of it, as in GitHub Actions; the $ stays as text (warning)")
-	codeDuplicateKey       = codeDoc("duplicate-key", "a key occurs twice in a map, or together with another spelling of it")
+	CodeDuplicateKey       = codeDoc("duplicate-key", "a key occurs twice in a map, or together with another spelling of it")
 	codeEmpty              = codeDoc("empty", "the file, the workflow or an entry is empty")
 	codeEncoding           = codeDoc("encoding", "the file is not UTF-8 text")
 	CodeLegacyRetry        = codeDoc("legacy-retry", "`retry` has an older form; the message shows the current one (warning)")

@@ -111,6 +111,16 @@ func KeyAt(n *yaml.Node, keys []string) *yaml.Node {
 	return found
 }
 
+// PlaceOf returns the place in a YAML file to which keys, and indexes of list items, lead; path alone if the file cannot be
+// parsed.
+func PlaceOf(path string, data []byte, keys []string) string {
+	root, unread := Parse(data)
+	if unread != nil || len(root.Content) == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s:%s", path, PositionOf(KeyAt(root.Content[0], keys)))
+}
+
 // EachScalar calls visit for every scalar below the node, except keys. It does not follow aliases.
 func EachScalar(n *yaml.Node, visit func(*yaml.Node)) {
 	if n.Kind == yaml.ScalarNode {

@@ -58,7 +58,7 @@ func NewServeCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.certificate, "tls-cert", "", "PEM file with the certificate and its intermediates")
 	flags.StringVar(&options.key, "tls-key", "", "PEM file with the key of the certificate")
 	flags.StringVar(&options.playbooks, "playbooks", "", "folder of the playbooks that can be started; default: none")
-	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, with the hashes of their tokens and the playbooks that they may start")
+	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, with the hashes of their tokens and what they may do")
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
 	flags.StringVar(&options.audit, "audit-log", "", "file to append to who started, answered and changed what, as JSON lines; while it cannot be written, such requests get 503; default none")
@@ -71,7 +71,7 @@ func NewServeCommand(a *cli.App) *cobra.Command {
 }
 
 func newServeTokenCommand(a *cli.App) *cobra.Command {
-	var playbooks []string
+	var playbooks, roles []string
 	var role string
 	create := &cobra.Command{
 		Use: "new CALLER", Args: cobra.ExactArgs(1),
@@ -79,7 +79,7 @@ func newServeTokenCommand(a *cli.App) *cobra.Command {
 			if role != "" && role != string(serve.RoleViewer) && role != string(serve.RoleOperator) {
 				return cli.UsageError("--role %q: expected viewer or operator", role)
 			}
-			secret, line, err := serve.NewToken(args[0], playbooks, serve.Role(role))
+			secret, line, err := serve.NewToken(args[0], playbooks, serve.Role(role), roles...)
 			if err != nil {
 				return cli.UsageError("%w", err)
 			}
@@ -88,6 +88,7 @@ func newServeTokenCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start; default: all; repeatable")
+	create.Flags().StringArrayVar(&roles, "roles", nil, "what the caller may do with runs of playbooks, as PATTERN=ROLE,ROLE; roles are start, read, steer, answer and admin; repeatable")
 	create.Flags().StringVar(&role, "role", "", "role on the page of runs: viewer or operator; without --playbook, the token starts no playbooks over HTTP")
 	return cli.NewGroup("token", "", create)
 }
@@ -164,7 +165,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		}
 		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{
-			Client: s.Client, Start: starts.startRun, Playbooks: options.playbooks, Callers: files.callers, Keys: files.keys, MaxAnswer: most,
+			Client: s.Client, Namespace: s.Namespace, Store: s.Store, Start: starts.startRun, Playbooks: options.playbooks, Callers: files.callers, Keys: files.keys, MaxAnswer: most,
 			Secrets: files.connections, Masked: files.masked, Logger: logger, Audit: files.trail,
 		})
 		figures := census.NewSampler(s.Client, s.Store, s.Namespace)

@@ -23,6 +23,7 @@ const (
 	Logout      ActionName = "logout"
 	SetState    ActionName = "state-set"
 	Attempt     ActionName = "attempt" // a step's
+	Read        ActionName = "read"    // only if it is denied
 	FileChanged ActionName = "file-changed"
 	Recovered   ActionName = "log-continued" // the line before was cut short
 )

@@ -47,7 +47,7 @@ func (s section) readUses() (u Uses) {
 		}
 	}
 	for key, patterns := range map[string][]string{"task_queues": u.TaskQueues, "playbooks": u.Playbooks} {
-		if slices.ContainsFunc(patterns, func(pattern string) bool { _, err := path.Match(pattern, ""); return err != nil }) {
+		if slices.ContainsFunc(patterns, func(pattern string) bool { return !IsPattern(pattern) }) {
 			s.d.recordProblem(limits.pathOf(key), "must have names of %s in %s, with * for any characters", strings.ReplaceAll(key, "_", " "), limits.keyName(key))
 		}
 	}
@@ -84,5 +84,21 @@ func (u Uses) DenialReason(user User) string {
 
 // matchesAny reports whether a name fits a pattern, in which * stands for any characters.
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { fits, _ := path.Match(pattern, name); return fits })
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return FitsPattern(pattern, name) })
+}
+
+// unslashed hides slashes from path.Match, whose * does not match them: names of playbooks may have some.
+var unslashed = strings.NewReplacer("/", "\x00")
+
+// IsPattern reports whether a text is a pattern of names.
+func IsPattern(text string) bool {
+	_, err := path.Match(text, "")
+	return err == nil
+}
+
+// FitsPattern reports whether a name fits a pattern, in which * stands for any characters, ? for one, and [ab] for one of
+// several. No name fits what is no pattern.
+func FitsPattern(pattern, name string) bool {
+	fits, err := path.Match(unslashed.Replace(pattern), unslashed.Replace(name))
+	return fits && err == nil
 }

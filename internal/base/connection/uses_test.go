@@ -52,6 +52,7 @@ func TestUsesOfPlaybooks(t *testing.T) {
 	for _, row := range []struct{ name, unknown, denied string }{
 		{"nightly", "", ""},
 		{"billing-eu", "", ""},
+		{"billing-eu/daily", "", ""},
 		{"", "", ""},
 		{"nightly.load", "", "may be used by playbooks nightly, billing-*, and not by nightly.load: its uses.playbooks decides"},
 		{"nightly", "it has no signature", "may be used by known playbooks nightly, billing-*, and it has no signature: its uses.playbooks decides"},

@@ -104,16 +104,7 @@ func problemPlace(path string, data []byte, name string, err error) string {
 	if !ok {
 		return path
 	}
-	return keyPlace(path, data, append([]string{name}, problem.Path...))
-}
-
-// keyPlace returns the place in a YAML file to which keys, and indexes of list items, lead.
-func keyPlace(path string, data []byte, keys []string) string {
-	root, unread := yamltree.Parse(data)
-	if unread != nil || len(root.Content) == 0 {
-		return path
-	}
-	return fmt.Sprintf("%s:%s", path, yamltree.PositionOf(yamltree.KeyAt(root.Content[0], keys)))
+	return yamltree.PlaceOf(path, data, append([]string{name}, problem.Path...))
 }
 
 // displayName returns a connection's name for messages. If the name was forgotten, it is a URL or a token, which is

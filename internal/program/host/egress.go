@@ -32,7 +32,7 @@ func ReadEgress(path string, usual *egress.Policy) (*egress.Policy, error) {
 	}
 	policy, err := egress.Parse(value, usual)
 	if problem, ok := errors.AsType[*egress.Problem](err); ok {
-		return nil, fmt.Errorf("read the egress file: %s: %w", keyPlace(path, data, problem.Path), problem)
+		return nil, fmt.Errorf("read the egress file: %s: %w", yamltree.PlaceOf(path, data, problem.Path), problem)
 	}
 	return policy, err
 }

@@ -325,7 +325,7 @@ func (s *Server) postApproval(r *http.Request, found openAttempt, typed url.Valu
 		return found.retryPage(typed, faults)
 	}
 	given.AnswerTo, given.ID = found.address.To, rand.Text()
-	reply, err := s.deliverLogged(r.Context(), found.address.Workflow, given)
+	reply, err := s.deliverLogged(r.Context(), found.address.Workflow, given, answerAction(found.address.Workflow, given))
 	var refused *Problem
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusConflict:

@@ -49,6 +49,8 @@ func (s *Server) unloggedProblem(err error, effect string) error {
 func failureOutcome(err error) audit.ActionOutcome {
 	var known *Problem
 	switch {
+	case problemWord(err) == unansweredWord:
+		return audit.Unknown
 	case errors.As(err, &known) && known.Status < http.StatusInternalServerError:
 		return audit.Refused
 	case errors.As(err, &known):

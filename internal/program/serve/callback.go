@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reprise/internal/base/answers"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/callback"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
@@ -55,7 +56,7 @@ func (s *Server) postCallback(verb interpreter.AnswerVerb) func(http.ResponseWri
 			return s.progress.acceptReport(r.Context(), address.Workflow, given)
 		}
 		s.progress.flushBefore(r.Context(), address.Workflow, given.Key)
-		return s.deliverLogged(r.Context(), address.Workflow, given)
+		return s.deliverLogged(r.Context(), address.Workflow, given, answerAction(address.Workflow, given))
 	}
 }
 
@@ -73,19 +74,8 @@ func logRefusal(r *http.Request, err error) {
 // readAnswer parses the body of a callback. It refuses fields that the verb does not have.
 func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter.Answer, error) {
 	given := interpreter.Answer{Verb: verb}
-	words := answerWords(verb, &given)
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		read, known := words[key]
-		if !known {
-			fields := strings.Join(slices.Sorted(maps.Keys(words)), ", ")
-			if _, has := words["result"]; has {
-				fields += "; put what the other system reports into result, such as {\"result\": {\"rows\": 1200}}"
-			}
-			return given, badRequest("%s has no field %q, expected %s", verb, key, fields)
-		}
-		if wanted, ok := read(object[key]); !ok {
-			return given, badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
-		}
+	if err := readWords(string(verb), answerWords(verb, &given), object); err != nil {
+		return given, err
 	}
 	if _, has := object["done"]; verb == interpreter.AnswerProgress && !has {
 		return given, badRequest("progress needs done, such as {\"done\": 3, \"total\": 10}")
@@ -96,18 +86,56 @@ func readAnswer(verb interpreter.AnswerVerb, object map[string]any) (interpreter
 	return given, nil
 }
 
+// readWords reads the fields of a body. It refuses those that a request of the name does not have.
+func readWords(name string, words map[string]word, object map[string]any) error {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		read, known := words[key]
+		if !known {
+			fields := strings.Join(slices.Sorted(maps.Keys(words)), ", ")
+			if _, has := words["result"]; has {
+				fields += "; put what the other system reports into result, such as {\"result\": {\"rows\": 1200}}"
+			}
+			return badRequest("%s has no field %q, expected %s", name, key, fields)
+		}
+		if wanted, ok := read(object[key]); !ok {
+			return badRequest("%s must be %s, not a %s", key, wanted, expression.TypeName(object[key]))
+		}
+	}
+	return nil
+}
+
 // word reads a field of a body. If ok is false, wanted describes what the field must be.
 type word func(value any) (wanted string, ok bool)
 
+// textWord returns the reader of a text.
+func textWord(into *string) word {
+	return func(value any) (string, bool) {
+		text, ok := value.(string)
+		*into = text
+		return "text", ok
+	}
+}
+
+// indexWord returns the reader of the index of an iteration.
+func indexWord(into **int) word {
+	return func(value any) (string, bool) {
+		n, ok := value.(int)
+		*into = &n
+		return "a whole number from 0", ok && n >= 0
+	}
+}
+
+// formWord returns the reader of the fields of an approval.
+func formWord(into *map[string]any) word {
+	return func(value any) (string, bool) {
+		form, ok := value.(map[string]any)
+		*into = form
+		return "a map", ok
+	}
+}
+
 // answerWords returns the fields that a verb's body may have.
 func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[string]word {
-	text := func(into *string) word {
-		return func(value any) (string, bool) {
-			text, ok := value.(string)
-			*into = text
-			return "text", ok
-		}
-	}
 	number := func(into *int64) word {
 		return func(value any) (string, bool) {
 			n, ok := value.(int)
@@ -115,6 +143,7 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 			return "a whole number", ok
 		}
 	}
+	text := textWord
 	value := func(into *expression.Value) word {
 		return func(value any) (string, bool) {
 			*into = expression.Of(value)
@@ -125,11 +154,7 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	case interpreter.AnswerComplete:
 		return map[string]word{
 			"result": value(&into.Result), "option": text(&into.Option), "by": text(&into.By), "comment": text(&into.Comment),
-			"form": func(value any) (string, bool) {
-				form, ok := value.(map[string]any)
-				into.Form = form
-				return "a map", ok
-			},
+			"form": formWord(&into.Form),
 		}
 	case interpreter.AnswerFail:
 		return map[string]word{
@@ -144,9 +169,8 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
 }
 
-// deliverLogged is deliverAnswer between its lines in the audit log. Progress is not logged.
-func (s *Server) deliverLogged(ctx context.Context, workflowID string, given interpreter.Answer) (answer, error) {
-	line := answerAction(workflowID, given)
+// deliverLogged is deliverAnswer between its lines in the audit log, of which line is the first. Progress is not logged.
+func (s *Server) deliverLogged(ctx context.Context, workflowID string, given interpreter.Answer, line audit.LoggedAction) (answer, error) {
 	end, err := s.beginAction(line)
 	if err != nil {
 		return answer{}, err

@@ -22,6 +22,7 @@ import (
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/source"
+	"reprise/interpreter/yamltree"
 )
 
 // anyPlaybook stands for all playbooks in the folder.
@@ -31,7 +32,8 @@ const anyPlaybook = "*"
 type caller struct {
 	name      string
 	hashes    [][sha256.Size]byte // of the tokens
-	playbooks []string
+	playbooks []string            // those that it may start, if it has no grants
+	grants    []grant
 	role      Role
 }
 
@@ -44,10 +46,6 @@ const (
 	RoleViewer   Role = "viewer"   // sees runs
 	RoleOperator Role = "operator" // also changes them
 )
-
-func (c *caller) mayRun(name string) bool {
-	return slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name)
-}
 
 // Callers are the callers listed in a file. Changes to the file apply from the next request on; while it is missing
 // or unreadable, there are no callers. Callers are safe for concurrent use; nil has none.
@@ -106,7 +104,8 @@ func stateOf(path string) (fileState, error) {
 const mostCallers = 1 << 20
 
 // OpenCallers reads a file of callers: a YAML map from names to sha256, the hex hash of a token or a list of hashes;
-// playbooks, the list of those that the caller may start; and role, what the caller may do on the page of runs.
+// playbooks, the list of those that the caller may start, or roles, a map from patterns of playbooks to what the caller
+// may do with their runs; and role, what the caller may do on the page of runs. Errors have the place in the file.
 func OpenCallers(path string) (*Callers, error) {
 	c := &Callers{path: path}
 	return c, c.readChanged()
@@ -199,60 +198,100 @@ var callerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func parseCallers(path string, text []byte) ([]*caller, error) {
 	value, found := playbook.DecodeData(source.NewFile(path, text))
 	if problems := found.Errors(); len(problems) > 0 {
-		return nil, fmt.Errorf("read the callers: %s:%s: not a YAML map of callers [%s]", path, problems[0].Pos, problems[0].Code)
+		what := "not a YAML map of callers"
+		if problems[0].Code == playbook.CodeDuplicateKey {
+			what = "this name or key is already above, and each may be there once"
+		}
+		return nil, fmt.Errorf("read the callers: %s:%s: %s [%s]", path, problems[0].Pos, what, problems[0].Code)
 	}
 	entries, ok := value.(map[string]any)
 	if !ok && value != nil {
 		return nil, fmt.Errorf("read the callers: %s: expected a map of callers such as ci: {sha256: …, playbooks: [nightly]}", path)
 	}
 	var callers []*caller
+	holders := map[[sha256.Size]byte]string{} // names of callers by the hashes of their tokens
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if !callerName.MatchString(name) {
-			return nil, fmt.Errorf("read the callers: %s: a caller's name consists of at most 64 letters, digits, _ and -", path)
+			return nil, fmt.Errorf("read the callers: %s: a caller's name consists of at most 64 letters, digits, _ and -", yamltree.PlaceOf(path, text, []string{name}))
 		}
 		one, err := parseCaller(name, entries[name])
-		if err != nil {
-			return nil, fmt.Errorf("read the callers: %s: %s: %w", path, name, err)
+		if err == nil {
+			err = one.claimHashes(holders)
+		}
+		if problem, ok := errors.AsType[*callerProblem](err); ok {
+			place := yamltree.PlaceOf(path, text, append([]string{name}, problem.path...))
+			return nil, fmt.Errorf("read the callers: %s: %s: %w", place, name, problem)
 		}
 		callers = append(callers, one)
 	}
 	return callers, nil
 }
 
+// claimHashes records the caller as holder of its tokens. The error is that another caller has one of them.
+func (c *caller) claimHashes(holders map[[sha256.Size]byte]string) error {
+	for _, hash := range c.hashes {
+		if other := holders[hash]; other != "" && other != c.name {
+			return problemAt([]string{"sha256"}, "this is the token of %s as well, and a token belongs to one caller", other)
+		}
+		holders[hash] = c.name
+	}
+	return nil
+}
+
+// callerKeys are the keys of an entry.
+var callerKeys = []string{"sha256", "playbooks", "roles", "role"}
+
+// parseCaller parses an entry. The error is a *callerProblem.
 func parseCaller(name string, entry any) (*caller, error) {
 	fields, ok := entry.(map[string]any)
 	if !ok {
-		return nil, errors.New("expected a map such as {sha256: …, playbooks: [nightly]}")
+		return nil, problemAt(nil, "expected a map such as {sha256: …, playbooks: [nightly]}")
 	}
 	one := &caller{name: name}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		texts, ok := textsOf(fields[key])
-		switch {
-		case !slices.Contains([]string{"sha256", "playbooks", "role"}, key):
-			return nil, fmt.Errorf("the key %q is unknown, expected sha256, playbooks and role", key)
-		case !ok:
-			return nil, fmt.Errorf("%s must be a text or a list of texts", key)
-		case key == "playbooks":
-			one.playbooks = texts
-			continue
-		case key == "role":
-			if one.role = Role(strings.Join(texts, " ")); one.role != RoleViewer && one.role != RoleOperator {
-				return nil, errors.New("role must be viewer or operator")
-			}
-			continue
-		}
-		for _, text := range texts {
-			hash, err := hex.DecodeString(text)
-			if err != nil || len(hash) != sha256.Size {
-				return nil, fmt.Errorf("sha256 must be %d hexadecimal digits", 2*sha256.Size)
-			}
-			one.hashes = append(one.hashes, [sha256.Size]byte(hash))
+		if err := one.readField(key, fields[key]); err != nil {
+			return nil, err
 		}
 	}
-	if len(one.hashes) == 0 || len(one.playbooks) == 0 && one.role == RoleNone {
-		return nil, errors.New("needs sha256 (the hash of a token), and playbooks (those the caller may start) or role (viewer or operator of the web page)")
+	switch {
+	case len(one.grants) > 0 && len(one.playbooks) > 0:
+		return nil, problemAt([]string{"playbooks"}, "playbooks and roles exclude each other; write roles: {NAME: start} for the playbooks")
+	case len(one.hashes) == 0 || len(one.playbooks)+len(one.grants) == 0 && one.role == RoleNone:
+		return nil, problemAt(nil, "needs sha256 (the hash of a token), and playbooks (those the caller may start), roles (what it may do, by playbooks) or role (viewer or operator of the web page)")
 	}
 	return one, nil
+}
+
+// readField reads a key of an entry.
+func (c *caller) readField(key string, value any) (err error) {
+	path := []string{key}
+	if key == "roles" {
+		c.grants, err = readGrants(path, value)
+		return err
+	}
+	texts, ok := textsOf(value)
+	switch {
+	case !slices.Contains(callerKeys, key):
+		return problemAt(path, "%s", unknownKey(key, callerKeys))
+	case !ok:
+		return problemAt(path, "%s must be a text or a list of texts", key)
+	case key == "playbooks":
+		c.playbooks = texts
+		return nil
+	case key == "role":
+		if c.role = Role(strings.Join(texts, " ")); c.role != RoleViewer && c.role != RoleOperator {
+			return problemAt(path, "role must be viewer or operator, for the page of runs; what a caller may do over HTTP is in roles")
+		}
+		return nil
+	}
+	for _, text := range texts {
+		hash, err := hex.DecodeString(text)
+		if err != nil || len(hash) != sha256.Size {
+			return problemAt(path, "sha256 must be %d hexadecimal digits", 2*sha256.Size)
+		}
+		c.hashes = append(c.hashes, [sha256.Size]byte(hash))
+	}
+	return nil
 }
 
 func textsOf(value any) ([]string, bool) {
@@ -268,9 +307,9 @@ func textsOf(value any) ([]string, bool) {
 	return texts, ok
 }
 
-// NewToken creates a token for a caller, and its line for the file of callers. Empty playbooks means all, or none for
-// a token with a role.
-func NewToken(name string, playbooks []string, role Role) (token, line string, err error) {
+// NewToken creates a token for a caller, and its line for the file of callers. Each of roles has the form
+// PATTERN=ROLE,ROLE. Without roles, empty playbooks means all, or none for a token with a role on the page of runs.
+func NewToken(name string, playbooks []string, role Role, roles ...string) (token, line string, err error) {
 	const size = 32
 	if !callerName.MatchString(name) {
 		return "", "", fmt.Errorf("%q is not a valid caller name: use at most 64 letters, digits, _ and -", name)
@@ -279,9 +318,18 @@ func NewToken(name string, playbooks []string, role Role) (token, line string, e
 	_, _ = rand.Read(secret) // never fails
 	token = "rpr_" + base64.RawURLEncoding.EncodeToString(secret)
 	sum := sha256.Sum256([]byte(token))
-	quoted := lists.Map(playbooks, func(one string) string { return fmt.Sprintf("%q", one) })
 	fields := []string{fmt.Sprintf("sha256: %q", hex.EncodeToString(sum[:]))}
-	if len(quoted) > 0 || role == RoleNone {
+	quoted := lists.Map(playbooks, func(one string) string { return fmt.Sprintf("%q", one) })
+	switch {
+	case len(roles) > 0 && len(playbooks) > 0:
+		return "", "", errors.New("playbooks and roles exclude each other: the role start of a pattern starts playbooks")
+	case len(roles) > 0:
+		granted, err := formatRoles(roles)
+		if err != nil {
+			return "", "", err
+		}
+		fields = append(fields, granted)
+	case len(quoted) > 0 || role == RoleNone:
 		fields = append(fields, fmt.Sprintf("playbooks: [%s]", cmp.Or(strings.Join(quoted, ", "), fmt.Sprintf("%q", anyPlaybook))))
 	}
 	if role != RoleNone {

@@ -32,7 +32,7 @@ func TestCallersThatAreNone(t *testing.T) {
 		"ci: {sha256: " + hash[2:] + ", playbooks: [a]}":              "64 hexadecimal digits",
 		"ci: {token: rpr_token, playbooks: [a]}":                      `the key "token" is unknown`,
 		"ci: {sha256: " + hash + ", playbooks: 1}":                    "playbooks must be",
-		"ci: {sha256: " + hash + ", playbooks: [a]}\nci: {sha256: x}": "not a YAML map of callers",
+		"ci: {sha256: " + hash + ", playbooks: [a]}\nci: {sha256: x}": "already above",
 	} {
 		path := filepath.Join(t.TempDir(), "callers.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

@@ -115,7 +115,7 @@ func newWorld(t *testing.T, change ...func(*serve.Options)) *world {
 	callers, err := serve.OpenCallers(w.callers)
 	require.NoError(t, err)
 	w.options = serve.Options{
-		Client: env.Client(), Start: w.begin, Playbooks: w.folder, Callers: callers,
+		Client: env.Client(), Namespace: env.Namespace, Start: w.begin, Playbooks: w.folder, Callers: callers,
 		Secrets: activities.Connections{
 			"hook": secret, "pay": secret, "chat": secret, "shop": secret, "bank": secret, "new_bank": secret + "-2", "short": "0123456789",
 		},

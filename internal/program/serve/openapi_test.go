@@ -20,7 +20,7 @@ import (
 // checked to be one of them.
 func TestTheDocumentIsTheServer(t *testing.T) {
 	t.Parallel()
-	a := newAsking(t, func(o *serve.Options) {
+	a := newStaff(t, map[string][]string{"steward": {"*=admin"}}, func(o *serve.Options) {
 		begin := o.Start
 		o.Start = func(ctx context.Context, order serve.Order) (serve.Begun, error) {
 			if order.Workload["fail"] != nil {
@@ -65,6 +65,7 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	_, open := a.ask("open", webhook)
 	_, first := a.ask("first", approval)
 	_, second := a.ask("second", approval)
+	_, _ = a.ask("fourth", approval)
 	_, third := a.ask("third", approval) // before an attempt fails, and the next has a token too
 	const start, run = "POST /v1/playbooks/{name}/runs", "GET /v1/runs/{id}"
 	see("GET /v1/openapi.json", w.ask(http.MethodGet, "/v1/openapi.json", "", nil))
@@ -110,6 +111,32 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	answer(w, "fail", completed, `{"message": "x"}`)
 	answer(w, "progress", failed, `{"done": 1}`)
 
+	const command, respond = "POST /v1/runs/{id}/{command}", "POST /v1/runs/{id}/answer"
+	asked := a.queue + "-first"
+	steer := func(w *world, name, body string, header ...string) {
+		route := command
+		if name == "answer" {
+			route = respond
+		}
+		header = append([]string{"Content-Type", "application/json"}, header...)
+		see(route, w.ask(http.MethodPost, "/v1/runs/"+asked+"/"+name, a.tokens["steward"], strings.NewReader(body), header...))
+	}
+	for _, name := range []string{"pause", "answer"} {
+		route := map[string]string{"pause": command, "answer": respond}[name]
+		steer(w, name, `{`)
+		steer(w, name, strings.Repeat(" ", serve.MaxBody+1))
+		steer(w, name, `{}`, "Content-Encoding", "br")
+		see(route, w.ask(http.MethodPost, "/v1/runs/absent/"+name, a.tokens["steward"], strings.NewReader(map[string]string{"answer": `{"option": "approve"}`}[name]), "Content-Type", "application/json"))
+		see(route, w.ask(http.MethodPost, "/v1/runs/"+asked+"/"+name, "", nil))
+	}
+	steer(w, "resume", `{}`)
+	steer(w, "pause", `{"step": "absent"}`)
+	steer(w, "answer", `{"option": "approve", "step": "absent"}`)
+	steer(w, "answer", `{"option": "maybe"}`)
+	asked = a.queue + "-fourth"
+	steer(w, "answer", `{"option": "reject"}`)
+	asked = a.queue + "-first"
+
 	const show, post = "GET /v1/approvals/{token}", "POST /v1/approvals/{token}"
 	path := "/v1/approvals/" + first
 	typed := func(w *world, path, body string, header ...string) {
@@ -128,6 +155,7 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	copied.options.Client = storingClient{w.env.Client()}
 	copied.serve()
 	typed(&copied, path, `by=bob&option=reject`)
+	asked = a.queue + "-second"
 	path = "/v1/approvals/" + second
 	typed(w, path, `by=ada&option=reject`)
 	typed(w, path, `by=bob&option=reject`)
@@ -138,6 +166,8 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	answer(&full, "complete", open, `{}`)
 	answer(&full, "fail", open, `{"message": "x"}`)
 	typed(&full, "/v1/approvals/"+third, `by=ada&option=reject`)
+	asked = a.queue + "-third"
+	steer(&full, "answer", `{"option": "reject"}`)
 
 	for _, err := range []error{errAway, errors.New("no")} {
 		failing := *w
@@ -147,6 +177,8 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 		see(start, failing.start("hello/runs", w.ci, `{}`))
 		see(run, failing.ask(http.MethodGet, "/v1/runs/hello:ci:kept", w.ci, nil))
 		see("GET /healthz", failing.ask(http.MethodGet, "/healthz", "", nil))
+		steer(&failing, "pause", `{}`)
+		steer(&failing, "answer", `{"option": "reject"}`)
 		for verb, body := range verbs {
 			answer(&failing, verb, open, body)
 		}
@@ -158,17 +190,24 @@ func TestTheDocumentIsTheServer(t *testing.T) {
 	slow := *w
 	slow.options.Limits = serve.Limits{Body: tick}
 	slow.serve()
+	see(respond, w.ask(http.MethodPost, "/v1/runs/"+a.queue+"-completed/answer", a.tokens["steward"], strings.NewReader(`{"option": "reject"}`), "Content-Type", "application/json"))
 	for route, path := range map[string]string{
 		start: "/v1/playbooks/hello/runs", "POST /v1/callbacks/{token}/complete": "/v1/callbacks/" + open + "/complete",
 		"POST /v1/callbacks/{token}/fail":     "/v1/callbacks/" + open + "/fail",
 		"POST /v1/callbacks/{token}/progress": "/v1/callbacks/" + open + "/progress",
 		post:                                  path,
+		command:                               "/v1/runs/" + asked + "/pause",
+		respond:                               "/v1/runs/" + asked + "/answer",
 	} {
 		kind := "application/json"
 		if route == post {
 			kind = "application/x-www-form-urlencoded"
 		}
-		status := slow.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Type: " + kind + "\r\nContent-Length: 9\r\n\r\n").StatusCode
+		authorization := ""
+		if route == command || route == respond {
+			authorization = "Authorization: Bearer " + a.tokens["steward"] + "\r\n"
+		}
+		status := slow.raw("POST " + path + " HTTP/1.1\r\nHost: x\r\n" + authorization + "Content-Type: " + kind + "\r\nContent-Length: 9\r\n\r\n").StatusCode
 		see(route, reply{status: status})
 	}
 	slices.Sort(seen)

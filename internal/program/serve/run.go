@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
@@ -150,7 +151,7 @@ func runAnswer(document runDocument) answer {
 // requestOfCaller reads the request of a caller with a token. It acquires a slot, which leave releases.
 func (s *Server) requestOfCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
 	order = startRequest{request: request{Caller: caller.name, Playbook: r.PathValue("name")}, readable: true}
-	if !caller.mayRun(order.Playbook) {
+	if !caller.may(MayStart, order.Playbook) {
 		return order, nil, s.logDenial(startAction(order.request), notFound())
 	}
 	if order.source, err = s.readPlaybook(order.Playbook); err != nil {
@@ -280,7 +281,7 @@ func (o startRequest) onDay(at time.Time) startRequest {
 func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument, error) {
 	now := s.Now()
 	yesterday := order.onDay(now.Add(-bodyWindow)).workflowID()
-	run, err := s.findRun(ctx, yesterday)
+	run, err := s.findOwn(ctx, yesterday)
 	var absent *Problem
 	switch {
 	case err == nil && now.Sub(run.startedAt) < bodyWindow:
@@ -292,7 +293,7 @@ func (s *Server) beginOnce(ctx context.Context, order startRequest) (runDocument
 	order.byBody = false
 	document, err := s.beginRun(ctx, order)
 	if err == nil && document.Repeated {
-		run, err := s.findRun(ctx, document.WorkflowID)
+		run, err := s.findOwn(ctx, document.WorkflowID)
 		return runDocument{}, cmp.Or[error](err, sameBody(document.WorkflowID, run.startedAt))
 	}
 	return document, err
@@ -325,7 +326,7 @@ func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument,
 	case !errors.As(err, &earlier):
 		return document, err
 	}
-	run, err := s.findRun(ctx, document.WorkflowID)
+	run, err := s.findOwn(ctx, document.WorkflowID)
 	if err != nil {
 		return document, err
 	}
@@ -343,20 +344,30 @@ func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument,
 
 // found is a run on the Temporal server.
 type found struct {
-	request
+	request // zero if the run was not started through this API
 
+	playbook  string // see findRun
 	runID     string // the first of its chain
 	startedAt time.Time
 	ended     bool
 }
 
-// ownIDs matches the IDs that workflowID makes. Other texts are not sent to the Temporal server, which fails
-// differently for some of them.
-var ownIDs = regexp.MustCompile(`^[A-Za-z0-9_.@~:-]{1,300}$`)
+// usableIDs matches the workflow IDs that the Temporal server accepts. It fails differently for some other texts.
+var usableIDs = regexp.MustCompile(`^[^\x00-\x1f\x7f]{1,1000}$`)
 
-// findRun finds a run that was started through this API; the error is notFound if there is none.
+// findOwn finds a run that was started through this API; the error is notFound if there is none.
+func (s *Server) findOwn(ctx context.Context, workflowID string) (found, error) {
+	run, err := s.findRun(ctx, workflowID)
+	if err == nil && run.Caller == "" {
+		return found{}, notFound()
+	}
+	return run, err
+}
+
+// findRun finds a run; the error is notFound if there is none. Its playbook is NAME of the file NAME.yaml that was started
+// through this API, else the name in metadata.
 func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) {
-	if !ownIDs.MatchString(workflowID) {
+	if !utf8.ValidString(workflowID) || !usableIDs.MatchString(workflowID) {
 		return found{}, notFound()
 	}
 	described, err := s.Client.DescribeWorkflowExecution(ctx, workflowID, "")
@@ -371,17 +382,24 @@ func (s *Server) findRun(ctx context.Context, workflowID string) (found, error) 
 		runID: cmp.Or(info.GetFirstRunId(), info.GetExecution().GetRunId()), startedAt: info.GetStartTime().AsTime(),
 		ended: info.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}
-	memo := info.GetMemo().GetFields()[protocol.RequestMemo]
-	if info.GetType().GetName() != protocol.PlaybookWorkflowName || memo == nil {
+	if info.GetType().GetName() != protocol.PlaybookWorkflowName {
 		return found{}, notFound()
 	}
-	if err := converter.GetDefaultDataConverter().FromPayload(memo, &run.request); err != nil {
-		return found{}, notFound()
+	if memo := info.GetMemo().GetFields()[protocol.RequestMemo]; memo != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(memo, &run.request); err != nil {
+			return found{}, notFound()
+		}
+	}
+	run.playbook = run.Playbook
+	if name := info.GetSearchAttributes().GetIndexedFields()[protocol.PlaybookAttribute]; run.playbook == "" && name != nil {
+		if err := converter.GetDefaultDataConverter().FromPayload(name, &run.playbook); err != nil {
+			return found{}, notFound()
+		}
 	}
 	return run, nil
 }
 
-// getRun responds with the status of a run to the caller that started it.
+// getRun responds with the status of a run to the caller that started it, or may read it.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) {
 	caller, err := s.callerOf(r)
 	if err != nil {
@@ -409,7 +427,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	return answer{status: http.StatusOK, body: document}, nil
 }
 
-// findFor finds a run that a caller started.
+// findFor finds a run that a caller started, or may read.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
 	leave, err := s.requests.enterRequest(ctx, caller.name)
 	if err != nil {
@@ -417,10 +435,20 @@ func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string)
 	}
 	defer leave()
 	run, err := s.findRun(ctx, workflowID)
-	if err == nil && run.Caller != caller.name {
-		return found{}, notFound()
+	if err != nil || run.Caller == caller.name {
+		return run, err
 	}
-	return run, err
+	return run, s.checkRole(caller, MayRead, run, audit.LoggedAction{Action: audit.Read, Target: audit.ActionTarget{Run: workflowID}})
+}
+
+// checkRole returns an error if a caller does not have a role for a run, and writes that to the audit log. of is what it
+// wants to do.
+func (s *Server) checkRole(caller *caller, role CallerRole, run found, of audit.LoggedAction) error {
+	if caller.may(role, run.playbook) {
+		return nil
+	}
+	of.Actor, of.Proof, of.Target.Playbook = caller.name, audit.ProofToken, run.playbook
+	return s.logDenial(of, notFound())
 }
 
 // endedPatience bounds how long reading the end of a run may take.

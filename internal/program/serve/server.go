@@ -1,4 +1,4 @@
-// Package serve is an HTTP server through which others start runs of playbooks, read their status, and answer
+// Package serve is an HTTP server through which others start runs of playbooks, read their status, steer them, and answer
 // attempts. Clients are callers with a token, or senders that sign their requests.
 //
 // The server stores nothing: the memo of a run says what was started, for whom and by which request. So several
@@ -26,9 +26,11 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/audit"
 	"reprise/internal/base/callback"
+	"reprise/internal/base/payload"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/slots"
+	"reprise/internal/observe/runs"
 	"reprise/internal/program/health"
 	"reprise/interpreter"
 )
@@ -60,6 +62,10 @@ type Options struct {
 	// Start starts a run, once: the error is a *StartedError if there was a run with the ID, and a *Problem if the
 	// caller should learn what is wrong.
 	Start func(context.Context, Order) (Begun, error)
+	// Namespace is that of Client, and Store has the large values of its runs, nil for none. Both are needed to steer and
+	// answer runs.
+	Namespace string
+	Store     *payload.Store
 	// Playbooks is the folder of the playbooks that can be started; "" if there is none.
 	Playbooks string
 	Callers   *Callers
@@ -73,7 +79,7 @@ type Options struct {
 	// Masked masks the secrets that are used; nil creates a new masker.
 	Masked *secrets.Masker
 	Logger *slog.Logger // nil discards
-	// Audit is the log of starts, answers, denials and changed files; nil keeps none. While it cannot be written,
+	// Audit is the log of starts, commands, answers, denials and changed files; nil keeps none. While it cannot be written,
 	// what would be in it is refused.
 	Audit  *audit.Trail
 	Limits Limits
@@ -152,7 +158,8 @@ type Server struct {
 	storing     *slots.ByKey    // of mailboxes: one answer at a time, so that their bounds hold
 	stopping    context.Context // ends when the server is to end
 	stop        context.CancelFunc
-	nobody      string             // a secret without an owner
+	nobody      string // a secret without an owner
+	reader      *runs.Reader
 	health      *health.Dependency // of the Temporal server
 }
 
@@ -168,6 +175,7 @@ func New(options Options) *Server {
 	nobody, _, _ := NewToken("nobody", nil, RoleNone)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
+		reader:   &runs.Reader{Client: options.Client, Store: options.Store, Namespace: options.Namespace},
 		requests: newRequestSlots(options.Limits.Requests, queuing), deliveries: newRequestSlots(options.Limits.Deliveries, queuing),
 		waits: newRequestSlots(options.Limits.Waits, 0), answerSlots: newAnswerSlots(options.Limits.Answers),
 		arrivals: newCrowd(options.Limits.Room), strangers: newCrowd(options.Limits.Room), health: health.TemporalDependency(options.Client),
@@ -222,6 +230,8 @@ func (s *Server) allRoutes() []route {
 		{method: http.MethodGet, path: "/v1/openapi.json", handle: s.getOpenAPI},
 		{method: http.MethodPost, path: "/v1/playbooks/{name}/runs", query: []string{waitParameter}, handle: s.postRun},
 		{method: http.MethodGet, path: "/v1/runs/{id}", query: []string{waitParameter}, handle: s.getRun},
+		{method: http.MethodPost, path: "/v1/runs/{id}/answer", handle: s.postAnswer},
+		{method: http.MethodPost, path: "/v1/runs/{id}/{command}", handle: s.postCommand},
 		{method: http.MethodPost, path: callback.Path + "{token}/complete", handle: s.postCallback(interpreter.AnswerComplete)},
 		{method: http.MethodPost, path: callback.Path + "{token}/fail", handle: s.postCallback(interpreter.AnswerFail)},
 		{method: http.MethodPost, path: callback.Path + "{token}/progress", handle: s.postCallback(interpreter.AnswerProgress)},

@@ -185,7 +185,7 @@ type fullClient struct{ client.Client }
 func (f fullClient) DescribeWorkflowExecution(
 	ctx context.Context, workflowID, runID string,
 ) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
-	if !strings.HasPrefix(workflowID, "reprise-answers/") {
+	if !strings.HasPrefix(workflowID, "reprise-answers") {
 		return f.Client.DescribeWorkflowExecution(ctx, workflowID, runID)
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{

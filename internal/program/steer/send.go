@@ -160,6 +160,8 @@ func (s *sending) explainRefusal(ctx context.Context, run runs.Found, err error)
 		}
 		return Unknown, fmt.Sprintf("no worker on task queue %q responded within %s; start one with worker --task-queue %s. "+
 			"The command may still take effect then; %s", run.TaskQueue, sendPatience, terminal.ShellWord(run.TaskQueue), statusHint(run))
+	case connect.IsUnreachable(err):
+		return Unknown, "the Temporal server did not respond. The command may still take effect; " + statusHint(run)
 	case connect.UpdateEnded(err):
 		return Refused, "the run ended in the meantime; " + statusHint(run)
 	case errors.As(err, &refused) && strings.HasPrefix(refused.Message(), "unknown update "):
