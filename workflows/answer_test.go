@@ -419,6 +419,8 @@ workflow:
 	}
 	no := to(0, failed)
 	no.Attempt = 1
+	asked := []protocol.AskedQuestion{{Key: "before", Message: "Load?"}}
+	input.Asked = asked
 	before := newOutside(t, said{10 * time.Second, func(o *outside) {
 		o.env.SetCurrentHistoryLength(5000)
 		o.update(protocol.AnswerUpdate, "fail of 0", no)
@@ -436,6 +438,7 @@ workflow:
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, before.env.GetWorkflowError(), &next)
 	input = nextBatch(t, next)
+	require.Equal(t, asked, input.Asked, "questions are remembered")
 	text := strings.Join(before.events, "\n")
 	require.Contains(t, text, "T+10s fail of 0: taken")
 	require.Contains(t, text, "T+20s complete of 1: taken")

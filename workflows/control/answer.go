@@ -212,6 +212,60 @@ func (c *Controls) rememberAnswer(accepted protocol.AcceptedAnswer) {
 	}
 }
 
+// Bounds on the questions that a workflow remembers. They are part of the input of its next history, which Temporal bounds; a
+// link whose question is forgotten still says how it ended.
+const (
+	// maxAsked bounds the number: a run may ask in each of thousands of iterations.
+	maxAsked = 20
+	// maxAskedBytes bounds all messages together. Without it twenty long questions would not fit into the next history, and the run
+	// would fail.
+	maxAskedBytes = 32 << 10
+)
+
+// RememberQuestion remembers what the current attempt of a call asks people, for links that are opened when it is over.
+func (c *Controls) RememberQuestion(attempt call.View) {
+	approval, _ := attempt.PendingApproval()
+	key := attempt.AttemptAddress().Key
+	if approval == nil || c.askedQuestion(key) != nil {
+		return
+	}
+	c.rememberAsked(protocol.AskedQuestion{Key: key, Message: approval.Message, Data: approval.Data})
+}
+
+// rememberAsked adds a question to those that are remembered, of which the newest stay.
+func (c *Controls) rememberAsked(asked protocol.AskedQuestion) {
+	c.Asked = append(slices.Clone(c.Asked), asked)
+	size := 0
+	for _, one := range c.Asked {
+		size += len(one.Message)
+	}
+	for len(c.Asked) > maxAsked || size > maxAskedBytes {
+		size -= len(c.Asked[0].Message)
+		c.Asked = c.Asked[1:]
+	}
+}
+
+// NoteUnanswered notes that nobody answered the current attempt of a call in time, and the option that applies in place of an
+// answer; "" if the attempt fails.
+func (c *Controls) NoteUnanswered(attempt call.View, option string) {
+	if asked := c.askedQuestion(attempt.AttemptAddress().Key); asked != nil {
+		asked.Late, asked.Option = true, option
+		if details := attempt.AwaitedDetails(); details != nil {
+			asked.Until = details.Until
+		}
+	}
+}
+
+// askedQuestion returns the question of the attempt with a key; nil if it is not remembered.
+func (c *Controls) askedQuestion(key string) *protocol.AskedQuestion {
+	for i := range c.Asked {
+		if key != "" && c.Asked[i].Key == key {
+			return &c.Asked[i]
+		}
+	}
+	return nil
+}
+
 // answerTarget is the call of this workflow that an answer is for, or the receipt of the same answer to an attempt
 // answered before.
 type answerTarget struct {

@@ -29,6 +29,7 @@ type Controls struct {
 	Waits    []*OpenWait
 	awaited  []*AwaitedCall            // calls that people or other systems answer
 	Answered []protocol.AcceptedAnswer // the latest answers that were accepted
+	Asked    []protocol.AskedQuestion  // the latest questions to people
 	Updates  int                       // number of commands and answers that this history has accepted
 	// Elsewhere returns an error that names the workflow which accepts an answer, or that says that the attempt is
 	// over. It returns nil if this is not known; the field is nil if no other workflow can have the attempt.
@@ -266,7 +267,7 @@ func (c *Controls) RenderHold() string {
 func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDetails, error) {
 	for _, one := range slices.Backward(c.Answered) {
 		if one.MatchesAddress(to) {
-			return protocol.AttemptDetails{Answered: &one}, nil
+			return protocol.AttemptDetails{Answered: &one, Asked: c.askedQuestion(one.Key)}, nil
 		}
 	}
 	for _, awaited := range c.awaited {
@@ -276,5 +277,5 @@ func (c *Controls) describeAttempt(to interpreter.AnswerTo) (protocol.AttemptDet
 			return protocol.AttemptDetails{Awaiting: cmp.Or(awaited.Call.View().AwaitedDetails(), asking)}, nil
 		}
 	}
-	return protocol.AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaitedError(to))}, nil
+	return protocol.AttemptDetails{Elsewhere: interpreter.AnsweredAt(c.notAwaitedError(to)), Asked: c.askedQuestion(to.Key)}, nil
 }

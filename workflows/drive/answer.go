@@ -25,6 +25,7 @@ func (d *Driver) beginAwaited(ctx workflow.Context, input interpreter.ToolInput)
 	outcome := interpreter.Outcome{}
 	if request := d.Call.View().Request; request.SendsRequest() {
 		d.awaited.Sent = true
+		control.ControlsOf(ctx).RememberQuestion(d.Call.View()) // whose link may be opened from now on
 		outcome = runTool(ctx, input)
 		d.awaited.Sent = false
 		if outcome.Err != nil && outcome.Err.Kind == interpreter.KindCancelled {
@@ -50,6 +51,7 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
 		}
 		return !until.IsZero() && !workflow.Now(ctx).Before(until)
 	}
+	control.ControlsOf(ctx).RememberQuestion(d.Call.View())
 	timer := d.startAnswerTimer(ctx, awaited)
 	err := workflow.Await(ctx, func() bool { return d.Call.View().HasAnswer() || d.awaited.Stirred || timer.over })
 	d.awaited.Stirred = false
@@ -72,6 +74,9 @@ func (d *Driver) awaitAnswer(ctx workflow.Context, awaited await.AnswerWait) {
 			mark.By = answer.By
 		}
 		_, mark.Option = d.Call.View().PendingApproval()
+		if d.Call.View().Answer == nil {
+			control.ControlsOf(ctx).NoteUnanswered(d.Call.View(), mark.Option)
+		}
 		failure := d.Call.ApplyAnswer(workflow.Now(ctx))
 		countAttempt(ctx, d.Call, awaited.Since, failure)
 		mark.Error = failure.ShrunkError()

@@ -46,7 +46,8 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 	if step.Loop != nil && step.Loop.Mode == playbook.Parallel {
 		b.slot = control.NewSlot(ctx, &b.input, step.Loop.MaxConcurrency, b.countOutcomes)
 	}
-	controls.Answered, controls.Elsewhere, controls.Reported = input.Answered, b.endedAnswerError, input.Reported
+	controls.Answered, controls.Asked = input.Answered, input.Asked
+	controls.Elsewhere, controls.Reported = b.endedAnswerError, input.Reported
 	controls.ListenForReports(ctx, b.reportWaits)
 	controls.ApplyFromParent(ctx, b.slot)
 	if err := controls.ServeAnswers(ctx); err != nil {
@@ -286,6 +287,7 @@ func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 	}
 	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
 	next.Admitted, next.Reported = b.allowance.Left, controls.Reported
+	next.Asked = controls.Asked
 	return next
 }
 

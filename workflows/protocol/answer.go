@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // Answers from outside arrive as updates of the workflow that hosts the attempt or, if the sender does not wait for
@@ -39,8 +40,8 @@ func (a AcceptedAnswer) MatchesAddress(to interpreter.AnswerTo) bool {
 // the people who have to answer it.
 const AttemptDetailsQuery = "asked"
 
-// AttemptDetails describes an attempt that is answered from outside. Exactly one field is set; none if the workflow
-// does not know the attempt, or no longer waits for its answer.
+// AttemptDetails describes an attempt that is answered from outside. At most one of Awaiting, Answered and Elsewhere is set; none
+// if the workflow does not know the attempt, or no longer waits for its answer.
 type AttemptDetails struct {
 	// Awaiting describes an attempt without an answer; Since is zero while its request is still being sent.
 	Awaiting *interpreter.AwaitedDetails `json:"awaiting,omitempty"`
@@ -48,6 +49,19 @@ type AttemptDetails struct {
 	Answered *AcceptedAnswer `json:"answered,omitempty"`
 	// Elsewhere is the ID of the workflow that accepts the answer instead of this one.
 	Elsewhere string `json:"elsewhere,omitempty"`
+	// Asked is the question of an attempt that is no longer open; nil if it is not remembered, and for webhooks.
+	Asked *AskedQuestion `json:"asked,omitempty"`
+}
+
+// AskedQuestion is what people were asked, and how that ended. It is kept in workflow history, for links that are opened later.
+type AskedQuestion struct {
+	Key     string             `json:"key"` // of the attempt
+	Message string             `json:"message"`
+	Data    []expression.Range `json:"data,omitempty"` // as in playbook.Approval
+	// Late is set if nobody answered by Until. Option is then what applied in place of an answer; "" if the attempt failed.
+	Late   bool      `json:"late,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	Option string    `json:"option,omitempty"`
 }
 
 // A call that was stopped before its end is continued by the run that replaces its run

@@ -229,6 +229,8 @@ type CallsInput struct {
 	Control interpreter.Control `json:"control,omitzero"`
 	// Answered are the latest accepted answers, by which a repeated answer is recognised.
 	Answered []AcceptedAnswer `json:"answered,omitempty"`
+	// Asked are the latest questions to people.
+	Asked []AskedQuestion `json:"asked,omitempty"`
 	// Reported is the last report to the parent workflow.
 	Reported WaitReport `json:"reported,omitzero"`
 }

@@ -192,7 +192,8 @@ func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input prot
 	r.id, r.book, r.input, r.graph, r.notices.outbox = info.WorkflowExecution.ID, book, input, interpreter.NewGraph(book), gate.OutboxOf(ctx)
 	r.loadState(state)
 	r.controls.Control, r.controls.Parents = state.Control, slices.Clone(input.ParentRuns())
-	r.controls.Answered, r.controls.Elsewhere, r.controls.Reported = state.Answered, r.answeredElsewhere, state.Reported
+	r.controls.Answered, r.controls.Asked = state.Answered, state.Asked
+	r.controls.Elsewhere, r.controls.Reported = r.answeredElsewhere, state.Reported
 	if state.First != "" {
 		return
 	}
@@ -231,7 +232,7 @@ func (r *run) saveState() protocol.RunState {
 	state := protocol.RunState{
 		RunFrame: r.RunFrame, RunPath: r.RunPath, RunStatus: r.status.RunStatus, RunEarlier: r.earlier.RunEarlier,
 		RunNotices: r.notices.RunNotices, RunQueues: r.queues.RunQueues, RunPartitions: r.partitions.RunPartitions, RunMoves: r.moves.RunMoves,
-		Control: r.controls.Control, Answered: r.controls.Answered, Reported: r.controls.Reported,
+		Control: r.controls.Control, Answered: r.controls.Answered, Asked: r.controls.Asked, Reported: r.controls.Reported,
 	}
 	state.Records = r.snapshotRecords()
 	return state

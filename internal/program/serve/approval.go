@@ -60,7 +60,8 @@ func styleHash() string {
 // page is the content of a page for people.
 type page struct {
 	Title, Note, Fault string
-	Heading            template.HTML // of a question; "" is the title
+	Heading            template.HTML // of a question that is open; "" is the title
+	Asked              template.HTML // the title of a question that is over
 	// Step is the name of the step; "" if nothing about the attempt is shown. Other empty fields are omitted.
 	Run, Step, Index, Since string
 	// Deadline says what happens without an answer, and when; "" if nothing does.
@@ -227,11 +228,31 @@ func (a openAttempt) approvalPage() (page, error) {
 		shown.Title, shown.Note = "Already answered", "The answer below was accepted. There is nothing left to do. To change it, "+askSender
 		shown.Answer = cmp.Or(a.Answered.Option, string(a.Answered.Verb))
 		shown.By, shown.At = a.Answered.By, momentText(a.Answered.At)
+	case a.Asked != nil && a.Asked.Late:
+		shown.Title, shown.Note = "No longer open", describeUnanswered(*a.Asked)+" There is nothing left to do. If you did not expect this, "+askSender
 	default:
 		shown.Title, shown.Note = "No longer open", "No answer is needed any more: somebody else answered, the time to answer ran out, or the work was "+
-			"stopped. Nothing is left to do. If you did not expect this, "+askSender
+			"stopped. There is nothing left to do. If you did not expect this, "+askSender
 	}
-	return shown, nil
+	return shown, shown.addQuestion(a.Asked)
+}
+
+// addQuestion adds what was asked, of an attempt that is over; nil if it is not known.
+func (p *page) addQuestion(asked *protocol.AskedQuestion) (err error) {
+	if asked == nil {
+		return nil
+	}
+	question := &playbook.Approval{Message: asked.Message, Data: asked.Data}
+	p.Asked, p.Message, err = RenderQuestion(question)
+	if p.Asked == "" && p.Message != "" {
+		p.Asked = "Question"
+	}
+	return err
+}
+
+// describeUnanswered describes what applies because nobody answered in time.
+func describeUnanswered(asked protocol.AskedQuestion) string {
+	return fmt.Sprintf("Nobody answered by %s. Outcome: %s.", asked.Until.UTC().Format(deadlineLayout), timeoutOutcome(asked.Option))
 }
 
 func momentText(at time.Time) string {
@@ -247,17 +268,23 @@ func DescribeDeadline(approval *playbook.Approval, until, now time.Time) string 
 	if until.IsZero() {
 		return ""
 	}
-	outcome := "the step fails"
-	switch option := approval.OnTimeout; option {
+	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format(deadlineLayout), durationInWords(until.Sub(now)), timeoutOutcome(approval.OnTimeout))
+}
+
+// deadlineLayout is how deadlines are written.
+const deadlineLayout = "Mon 2 Jan, 15:04 UTC"
+
+// timeoutOutcome describes what applies in place of an answer that nobody gave: an option, "" for a failure.
+func timeoutOutcome(option string) string {
+	switch option {
 	case "":
+		return "the step fails"
 	case playbook.OptionReject:
-		outcome = "rejected"
+		return "rejected"
 	case playbook.OptionApprove:
-		outcome = "approved"
-	default:
-		outcome = "the answer is “" + ReadableText(option) + "”"
+		return "approved"
 	}
-	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format("Mon 2 Jan, 15:04 UTC"), durationInWords(until.Sub(now)), outcome)
+	return "the answer is “" + ReadableText(option) + "”"
 }
 
 // durationInWords describes a remaining time in words.
@@ -353,9 +380,9 @@ func (a openAttempt) latePage() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	shown.Asks, shown.Note = false, ""
-	shown.Fault = "Your answer came too late and was not accepted."
+	shown.Asks, shown.Fault = false, "Your answer came too late and was not accepted."
 	if a.Answered != nil {
+		shown.Note = ""
 		shown.Fault += " The answer below counts. To change it, " + askSender
 	}
 	return shown.pageAnswer(http.StatusConflict)
