@@ -44,7 +44,7 @@ func (t *Tool) publishPaths(ctx context.Context, in interpreter.ToolInput, w *ob
 	now, end := time.Now().UTC(), before.Through+len(records)
 	all, err := t.preparePaths(ctx, in, w, before, records)
 	if err == nil {
-		err = w.checkKept(ctx)
+		err = w.checkRemoved(ctx)
 	}
 	if err == nil {
 		err = eachNumber(ctx, requestsAtOnce, 0, len(all)-1, func(ctx context.Context, i int) error { return all[i].publishManifest(ctx, end) })
