@@ -31,10 +31,10 @@ func StartAPI(t *testing.T) (*demoapi.Server, string) {
 // the near end of an open connection: no other process is given it, as it would be the port of a server that was closed.
 func RefusingURL(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
-	holder, err := net.Dial("tcp", listener.Addr().String())
+	holder, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = holder.Close() })
 	return "http://" + holder.LocalAddr().String()
