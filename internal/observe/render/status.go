@@ -91,11 +91,20 @@ func PrintStatus(w io.Writer, status *runs.Status, paper terminal.Paper) {
 
 // writeSteps writes the table of the steps, and below it the details of each step that do not fit in.
 func writeSteps(b *strings.Builder, status *runs.Status, paper terminal.Paper) {
-	if len(status.Steps) > 0 {
-		b.WriteString(statesTable(status, paper) + "\n")
+	steps := foldSteps(status, paper)
+	if len(steps) > 0 {
+		b.WriteString(statesTable(steps, status, paper) + "\n")
+	}
+	if len(steps) < len(status.Steps) {
+		terminal.WriteWrapped(b, fmt.Sprintf("%d steps, of which those with equal statuses share a row; all: %s status %s | cat",
+			len(status.Steps), terminal.ProgramName(), terminal.ShellWord(status.WorkflowID)), paper.Width)
 	}
 	cause := status.Error
-	for _, step := range status.Steps {
+	for _, row := range steps {
+		step := row.step
+		if row.of > 1 {
+			continue
+		}
 		for _, said := range stepDetails(step, endOf(status), status.At, paper) {
 			terminal.WriteWrapped(b, stepLabel(step)+": "+said, paper.Width)
 		}
@@ -312,14 +321,14 @@ func stepLabel(step runs.Step) string {
 
 // statesTable returns a table of the steps with their status. Columns that do not fit are left out: the attempts
 // first, then the time, then the next retry.
-func statesTable(status *runs.Status, paper terminal.Paper) string {
-	states := itemTable[runs.Step]{title: "step", columns: []itemColumn[runs.Step]{
-		{"status", 0, func(step runs.Step) string { return stateCell(step.Status, step.HeldBy, paper) }},
-		{"attempt", 1, StepAttempt},
-		{"next retry", 3, func(step runs.Step) string { return nextOf(step.Item, status.At) }},
-		{"time", 2, func(step runs.Step) string { return tookOf(step, status) }},
+func statesTable(steps []stepRow, status *runs.Status, paper terminal.Paper) string {
+	states := itemTable[stepRow]{title: "step", columns: []itemColumn[stepRow]{
+		{"status", 0, func(row stepRow) string { return stateCell(row.step.Status, row.step.HeldBy, paper) }},
+		{"attempt", 1, func(row stepRow) string { return StepAttempt(row.step) }},
+		{"next retry", 3, func(row stepRow) string { return nextOf(row.step.Item, status.At) }},
+		{"time", 2, func(row stepRow) string { return tookOf(row.step, status) }},
 	}}
-	rendered, _ := states.fitTable(status.Steps, lists.Map(status.Steps, stepLabel), paper)
+	rendered, _ := states.fitTable(steps, lists.Map(steps, func(row stepRow) string { return row.label }), paper)
 	return rendered
 }
 

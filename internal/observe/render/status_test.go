@@ -236,3 +236,38 @@ func TestGoldenRuns(t *testing.T) {
 		samples.Golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
 	}
 }
+
+// TestLongRunsFold: at a terminal, steps of a long run with equal statuses share a row, and those that have something to say do not;
+// pipes get all.
+func TestLongRunsFold(t *testing.T) {
+	t.Parallel()
+	status := &runs.Status{
+		Found: runs.Found{WorkflowID: "long-9s1k2a", Playbook: "long", Status: interpreter.Running, StartedAt: samples.LocalBegan}, At: samples.LocalBegan.Add(time.Hour),
+	}
+	for i := range 300 {
+		step := runs.Step{Step: fmt.Sprintf("step_%03d", i), Visit: 1, Item: runs.Item{Status: interpreter.Completed, Attempt: 1}, StartedAt: samples.LocalBegan.Add(time.Duration(i) * time.Second)}
+		step.EndedAt = step.StartedAt.Add(time.Second)
+		switch {
+		case i == 100:
+			step.Handled = true
+		case i == 200:
+			step.Status, step.EndedAt = interpreter.Running, time.Time{}
+		case i > 200:
+			step.Status, step.Attempt, step.StartedAt, step.EndedAt = interpreter.Pending, 0, time.Time{}, time.Time{}
+		}
+		status.Steps = append(status.Steps, step)
+	}
+	show := func(width int) string {
+		var out bytes.Buffer
+		render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: width})
+		return out.String()
+	}
+	samples.Golden(t, "status/long_80", show(80))
+	whole := show(terminal.Unbounded)
+	for i := range 300 {
+		require.Contains(t, whole, fmt.Sprintf("step_%03d", i))
+	}
+	require.NotContains(t, whole, "share a row")
+	status.Steps = status.Steps[:15]
+	require.NotContains(t, show(80), "share a row")
+}
