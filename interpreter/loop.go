@@ -257,6 +257,26 @@ func (l *LoopResult) budgetExceeded(step string, budget *playbook.FailureBudget)
 // failureRate returns the share of failures among the ended iterations.
 func (l *LoopResult) failureRate() float64 { return float64(l.Stats.Failed) / float64(l.EndedCount()) }
 
+// The size of a loop that does not fit into one history, and is therefore a tree of shards (workflows/loop).
+const (
+	// LeafBatches bounds the children of a leaf. A sequential loop adds nine events for each.
+	LeafBatches = 400
+	// FanShards bounds the shards of an inner workflow, whose history contains their inputs and results.
+	FanShards = 12
+	// LeafElements bounds the elements of a loop that starts its iterations itself. A shard can end early and leave
+	// the rest to its loop; a whole loop cannot, and would hold results of shards in addition to those of its own
+	// iterations.
+	LeafElements = 5000
+)
+
+// ShardSize returns the number of elements in each shard of n elements in batches: whole batches, and few enough
+// shards for one history. leaf and shards are LeafBatches and FanShards, or less where each child gets much.
+func ShardSize(n, batch, leaf, shards int) int {
+	batches := (n + batch - 1) / batch
+	perShard := max(leaf, (batches+shards-1)/shards)
+	return min(n, perShard*batch)
+}
+
 // LoopCounts has the counts of a loop that its failure budget depends on; batches continue counting from them. Kept
 // in workflow history.
 type LoopCounts struct {

@@ -358,18 +358,42 @@ func when(that bool, status int) int {
 	return 0
 }
 
-// TestRemoteClasses: a store that is full may have room later; one that is read-only stays so.
+// TestRemoteClasses: a store that is away, busy or full may work later; one that denies a write stays so. The texts and
+// classes are those of the table that operators decide by.
 func TestRemoteClasses(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int][]string{
-		http.StatusInsufficientStorage: {"retryable", "no_space"}, http.StatusForbidden: {"final", "permission"},
+	page, err := os.ReadFile("../../docs/how-to/why-a-run-hangs.md")
+	require.NoError(t, err)
+	for _, test := range []struct {
+		status            int // 0 is a store that is away
+		text, class, kind string
+		what              string // type
+	}{
+		{http.StatusServiceUnavailable, "StatusCode: 503", "retryable", "tool", ""},
+		{http.StatusInsufficientStorage, "StatusCode: 507", "retryable", "tool", "no_space"},
+		{http.StatusForbidden, "StatusCode: 403", "final", "tool", "permission"},
+		{0, "connection refused", "retryable", "connection", "econnrefused"},
 	} {
-		l := lakes(t)["store"]
-		l.store.Fail(objectstore.Faults{Answer: func(method, _ string) int { return when(method == http.MethodPut, status) }})
-		_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite("a", "o.jsonl", "append", row(1), nil))
-		failure := tooltest.ErrorObject(t, err)
-		require.Equal(t, want, []string{string(failure.Class), failure.Type}, failure.Message)
-		require.Empty(t, l.objects(t))
+		t.Run(test.text, func(t *testing.T) {
+			t.Parallel()
+			l := lakes(t)["store"]
+			if test.status == 0 {
+				l.address = strings.Replace(l.address, l.store.URL, tooltest.RefusingURL(t), 1)
+			}
+			l.store.Fail(objectstore.Faults{Answer: func(method, _ string) int { return when(method == http.MethodPut, test.status) }})
+			_, err := tooltest.Call(t, l.worker(t), "file.write", "file", lakeWrite("a", "o.jsonl", "append", row(1), nil))
+			failure := tooltest.ErrorObject(t, err)
+			require.Contains(t, failure.Message, test.text)
+			require.Equal(t, []string{test.kind, test.class, test.what}, []string{string(failure.Kind), string(failure.Class), failure.Type}, failure.Message)
+			require.Empty(t, l.objects(t))
+			_, row, found := strings.Cut(string(page), "\n| `"+test.text+"`")
+			require.True(t, found, "the page has no row for %s", test.text)
+			row, _, _ = strings.Cut(row, "\n")
+			require.Contains(t, row, "`"+test.class+"`")
+			if test.status != 0 && test.what != "" {
+				require.Contains(t, row, "`"+test.what+"`")
+			}
+		})
 	}
 }
 

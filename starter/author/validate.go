@@ -10,6 +10,7 @@ import (
 
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/cost"
 	"reprise/internal/program/mend"
 	"reprise/internal/program/playtest"
 	"reprise/interpreter/playbook"
@@ -26,6 +27,8 @@ type validation struct {
 	Problems []load.Problem `json:"problems"` // of each file at most playbook.MaxShown
 	// States are the states that steps of valid files keep between runs.
 	States []keptState `json:"states,omitempty"`
+	// Costs are the estimates of --cost for the valid files.
+	Costs []forecast `json:"costs,omitempty"`
 	// Fixed are the files that --fix rewrote.
 	Fixed []fixedFile `json:"fixed,omitempty"`
 }
@@ -37,6 +40,8 @@ type ValidateOptions struct {
 	Output     string
 	Strict     bool
 	fix, watch bool
+	cost       string
+	assumed    *cost.Assumption // as --cost says, nil without it
 }
 
 // forPeople reports whether the output is for people.
@@ -56,6 +61,9 @@ func NewValidateCommand(a *cli.App) *cobra.Command {
 				return cli.UsageError("--fix with standard input takes no other file and no --output")
 			}
 			var err error
+			if o.assumed, err = parseCost(o.cost); err != nil {
+				return err
+			}
 			if o.Workload, err = o.values.Read(); err != nil {
 				return err
 			}
@@ -69,6 +77,7 @@ func NewValidateCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	cli.OutputFlagOf(command, &o.Output, "", "table", "json", outputGitHub, outputSARIF)
 	flags.BoolVar(&o.Strict, "strict", false, "count warnings as problems")
+	flags.StringVar(&o.cost, "cost", "", "estimate what a run costs on Temporal Cloud: `N` elements of each loop, or elements=N,pages=N,attempts=N")
 	flags.BoolVar(&o.fix, "fix", false, "rewrite problems that have one certain fix, in place")
 	flags.BoolVar(&o.watch, "watch", false, "check again whenever a file changes")
 	return command
@@ -132,6 +141,9 @@ func (v *validator) validateFile(name string) error {
 	}
 	v.result.States = append(v.result.States, keptStates(shown, states)...)
 	if !v.options.forPeople() {
+		if !bad {
+			v.foretell(shown, checked.Book)
+		}
 		return nil
 	}
 	_, _ = fmt.Fprint(v.app.Err, checked.File.FormatFirst(checked.Found, playbook.MaxShown))
@@ -141,6 +153,7 @@ func (v *validator) validateFile(name string) error {
 		for _, state := range states {
 			_, _ = fmt.Fprintf(v.app.Out, "%s: the watermark is stored %s\n", state.Step, wording.DescribeState(state))
 		}
+		v.foretell(shown, checked.Book)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func LoopWorkflow(ctx workflow.Context, input protocol.LoopInput, script call.Sc
 	}
 	leaf, _ := l.childCapacity(ctx)
 	batches := (len(l.Input.Elements) + l.batchSize() - 1) / l.batchSize()
-	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= leafElements) {
+	if batches <= leaf && (input.Shard != nil || len(input.Elements) <= interpreter.LeafElements) {
 		l.runLeaf(ctx)
 	} else {
 		l.runShards(ctx, 0)

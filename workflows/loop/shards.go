@@ -20,16 +20,6 @@ import (
 // has nothing left to start lingers while the next one begins: it keeps the part of the loop's window that it still
 // uses, and the next one gets the rest.
 const (
-	// leafBatches bounds the children of a leaf. A sequential loop adds nine events for each.
-	leafBatches = 400
-	// fanShards bounds the shards of an inner workflow, whose history contains their inputs and results.
-	fanShards = 12
-
-	// leafElements bounds the elements of a loop that starts its iterations itself. A shard can end early and leave
-	// the rest to its loop; a whole loop cannot, and would hold results of shards in addition to those of its own
-	// iterations.
-	leafElements = 5000
-
 	// heavyTask is the size of a task, in bytes, above which it reduces the number of children in a history, since
 	// every child gets it.
 	heavyTask = 64_000
@@ -58,19 +48,16 @@ func (l *Loop) weighOutput(ctx workflow.Context, output protocol.CallsOutput) {
 func (l *Loop) childCapacity(ctx workflow.Context) (leaf, shards int) {
 	size := gate.OutboxOf(ctx).TaskBytes(l.Input.Task)
 	if size < heavyTask {
-		return leafBatches, fanShards
+		return interpreter.LeafBatches, interpreter.FanShards
 	}
 	room := gate.LargeHistory/size - 1 // the workflow's own input is as large
-	return max(room, 1), min(fanShards, max(room, 2))
+	return max(room, 1), min(interpreter.FanShards, max(room, 2))
 }
 
-// shardSize returns the number of elements in each shard of n elements: whole batches, and few enough shards for
-// one history.
+// shardSize returns the number of elements in each shard of n elements.
 func (l *Loop) shardSize(ctx workflow.Context, n int) int {
 	leaf, shards := l.childCapacity(ctx)
-	batches := (n + l.batchSize() - 1) / l.batchSize()
-	perShard := max(leaf, (batches+shards-1)/shards)
-	return min(n, perShard*l.batchSize())
+	return interpreter.ShardSize(n, l.batchSize(), leaf, shards)
 }
 
 // lingering is the signal of a shard to its loop that it has nothing left to start, with what it still uses of the

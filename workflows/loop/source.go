@@ -25,7 +25,7 @@ import (
 const (
 	// shardElements and shardBytes bound the input of one shard of a loop over a source, which would otherwise grow
 	// with max_concurrency and the size of pages.
-	shardElements = leafElements
+	shardElements = interpreter.LeafElements
 	shardBytes    = 500_000
 
 	// readingShare divides the history of a workflow that starts other readers: it stops reading when one

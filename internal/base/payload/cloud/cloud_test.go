@@ -1,11 +1,13 @@
 package cloud_test
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -100,9 +102,11 @@ func TestS3(t *testing.T) {
 }
 
 // TestS3ThatRefuses: a bucket that is overloaded, full or read-only for a while
-// is not ready for that while, and every value waits for it.
+// is not ready for that while, and every value waits for it. The table that operators decide by has a row for each.
 func TestS3ThatRefuses(t *testing.T) {
 	credentials(t)
+	page, err := os.ReadFile("../../../../docs/how-to/why-a-run-hangs.md")
+	require.NoError(t, err)
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusInsufficientStorage, http.StatusForbidden} {
 		objects := &bucket{objects: map[string][]byte{}, refuses: status}
 		server := httptest.NewServer(objects)
@@ -113,12 +117,38 @@ func TestS3ThatRefuses(t *testing.T) {
 		value := &commonpb.Payload{Data: []byte(strings.Repeat("value", 100_000))}
 		require.ErrorContains(t, store.CheckReady(t.Context()), "to the payload store s3://large", status)
 		require.ErrorContains(t, store.Write(t.Context(), value), "write sha256/", status)
+		text := fmt.Sprintf("StatusCode: %d", status)
+		require.ErrorContains(t, store.Write(t.Context(), value), text)
+		require.Contains(t, string(page), "\n| `"+text+"` |")
 		objects.mu.Lock()
 		objects.refuses = 0
 		objects.mu.Unlock()
 		require.NoError(t, store.Write(t.Context(), value))
 		require.NoError(t, store.CheckReady(t.Context()))
 	}
+}
+
+// TestS3ThatIsSlow: the row of the table for a store that does not answer in time.
+func TestS3ThatIsSlow(t *testing.T) {
+	credentials(t)
+	page, err := os.ReadFile("../../../../docs/how-to/why-a-run-hangs.md")
+	require.NoError(t, err)
+	objects, release := &bucket{objects: map[string][]byte{}}, make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			<-release
+		}
+		objects.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
+	store, err := payload.Open(t.Context(), "s3://large?region=eu-central-1&use_path_style=true&endpoint="+server.URL)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, store.CheckReady(ctx), "deadline exceeded")
+	require.Contains(t, string(page), "\n| `deadline exceeded` |")
 }
 
 func credentials(t *testing.T) {
