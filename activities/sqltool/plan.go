@@ -182,3 +182,43 @@ func (w *TableWrite) changesWithoutRows(ctx context.Context, tx SchemaTx, table 
 	err := known.makeSchema(ctx, tx, table)
 	return known.changes, err
 }
+
+// RowsOfTable are the rows that a write has for one of its tables.
+type RowsOfTable struct {
+	Table string // as messages name it
+	Key   []string
+	Rows  []any
+}
+
+// RowsOfTables returns the rows of a write for its table, without the lists that become tables of their own, and then those for each of
+// these. It knows no database: a row of a list has the key of its parent as the parent gives it. The error is the one that the write would return.
+func RowsOfTables(in interpreter.ToolInput) ([]RowsOfTable, error) {
+	w, err := planWrite(in)
+	if err != nil {
+		return nil, err
+	}
+	return addRowsOfTables(w, nil)
+}
+
+// addRowsOfTables adds the rows of a write and of those below it.
+func addRowsOfTables(w *TableWrite, all []RowsOfTable) ([]RowsOfTable, error) {
+	own := RowsOfTable{Table: w.Shown, Key: w.Key, Rows: make([]any, len(w.Rows))}
+	for i, row := range w.Rows {
+		plain := maps.Clone(row)
+		for _, child := range w.children {
+			delete(plain, child.field)
+		}
+		own.Rows[i] = plain
+	}
+	all = append(all, own)
+	for _, child := range w.children {
+		write, err := child.rowsOf(w, w, child.linksOf(w.Rows))
+		if err == nil {
+			all, err = addRowsOfTables(write, all)
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}

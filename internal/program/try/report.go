@@ -127,6 +127,8 @@ type Sink struct {
 	Params  []expression.Value `json:"params,omitempty"` // of a statement
 	// Paths are the folders to which the rows go, where the path names the row, sorted.
 	Paths []SinkPath `json:"paths,omitempty"`
+	// Tables are those of the lists in the rows, which are not in Rows then: each at any depth, after the one it is in.
+	Tables []SinkTable `json:"tables,omitempty"`
 	// Written is set if the sink was written to, and Error why writing failed.
 	Written bool   `json:"written"`
 	Error   string `json:"error,omitempty"`
@@ -136,4 +138,12 @@ type Sink struct {
 type SinkPath struct {
 	Path string `json:"path"`
 	Rows int    `json:"rows"`
+}
+
+// SinkTable is a table for lists in the rows of a sink.
+type SinkTable struct {
+	Table   string   `json:"table"`
+	Key     []string `json:"key,omitempty"`
+	Rows    []any    `json:"rows"`
+	Columns []Column `json:"columns,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reprise/activities/attempt"
+	"reprise/activities/sqltool"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -50,10 +51,15 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	if rows, isList := t.maskedValue(in.SinkRows()).([]any); isList && len(in.Params) == 0 {
 		shown.Rows, shown.Columns = rows, columnsOf(rows)
 	}
+	problem := t.showTables(in, &shown)
 	for _, param := range in.Params {
 		shown.Params = append(shown.Params, expression.Of(t.maskedValue(param.Data)))
 	}
 	result := succeeded
+	if problem != nil && !t.Write { // or the write reports it
+		result = unwrittenResult("sink " + in.Place + ": " + problem.Error())
+		shown.Error = t.maskedText(failureOf(result))
+	}
 	result.Warnings = lists.Map(reshaped.Notes, func(note string) string { return "sink " + in.Place + ": " + note })
 	if t.Write {
 		if result, err = t.writeSink(ctx, sink); err != nil {
@@ -64,6 +70,25 @@ func (t *trial) trySink(ctx context.Context, sink *call.Call) error {
 	t.report.Sinks = append(t.report.Sinks, shown)
 	t.call.SinkDone(result, time.Now().UTC())
 	return nil
+}
+
+// showTables shows the rows of each table, where lists in the rows of the sink become tables of their own. The error is that of a list that cannot.
+func (t *trial) showTables(in interpreter.ToolInput, shown *Sink) error {
+	_, described := in.Fields[playbook.FieldChildren]
+	_, nested := in.Fields[playbook.FieldNested]
+	if !playbook.TraitsOf(in.Tool).KeepsStates || in.Fields["table"].Data == nil || !described && !nested {
+		return nil
+	}
+	tables, err := sqltool.RowsOfTables(in)
+	for i, table := range tables {
+		rows, _ := t.maskedValue(table.Rows).([]any)
+		if i == 0 {
+			shown.Rows, shown.Columns = rows, columnsOf(rows)
+			continue
+		}
+		shown.Tables = append(shown.Tables, SinkTable{Table: table.Table, Key: table.Key, Rows: rows, Columns: columnsOf(rows)})
+	}
+	return err
 }
 
 // countPaths returns how many rows go to each path.

@@ -315,6 +315,16 @@ func (p Printer) printSink(sink Sink) {
 	case len(sink.Rows) > 0:
 		p.Value("  ", sink.Rows)
 	}
+	for _, of := range sink.Tables {
+		key := ""
+		if len(of.Key) > 0 {
+			key = ", key " + strings.Join(of.Key, ", ")
+		}
+		p.printLine("  ", "table %s%s: %s", of.Table, key, terminal.Count(len(of.Rows), "row"))
+		if len(of.Columns) > 0 {
+			p.printRows(of.Rows, of.Columns)
+		}
+	}
 }
 
 // printPaths prints the first paths to which rows of a sink go.

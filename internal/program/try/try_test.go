@@ -380,6 +380,44 @@ func TestLoopElement(t *testing.T) {
 	}
 }
 
+// TestTablesOfLists: where lists in the rows become tables of their own, each is shown with its key and rows, and the parents are shown without them. What
+// a write would refuse is an error.
+func TestTablesOfLists(t *testing.T) {
+	t.Parallel()
+	orders := `[{"id": 1, "tags": ["a", "b"], "items": [{"sku": "x", "taxes": [{"rate": 7}]}, {"sku": "y"}]}, {"id": 2, "tags": [], "items": null}]`
+	source := func(words string) string {
+		return `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: orders}
+workload: {api: "http://x"}
+workflow:
+  - step: fetch
+    tool: http
+    url: "{{ api }}/orders"
+    sink: {tool: sqlite, path: orders.db, table: orders, mode: upsert, key: id, schema_contract: evolve, ` + words + `}
+`
+	}
+	server := newAPI(t, answer{body: orders}, answer{body: orders}, answer{body: `[{"id": 1, "items": ["text"]}]`})
+	report, _, err := tried(t, source("nested: tables"), server.URL, nil)
+	require.NoError(t, err)
+	samples.Golden(t, "tables", text(t, report, server.URL))
+	require.Len(t, report.Sinks[0].Tables, 3)
+	require.Equal(t, []any{map[string]any{"id": 1}, map[string]any{"id": 2}}, report.Sinks[0].Rows)
+
+	described := "children: {items: {table: lines, key: [order_id, sku], with: {order_id: id}, columns: {sku: text}}}"
+	report, _, err = tried(t, source(described), server.URL, nil)
+	require.NoError(t, err)
+	require.Equal(t, "lines", report.Sinks[0].Tables[0].Table)
+	require.Equal(t, []string{"order_id", "sku"}, report.Sinks[0].Tables[0].Key)
+	require.Equal(t, []any{
+		map[string]any{"order_id": 1, "sku": "x", "taxes": []any{map[string]any{"rate": 7}}}, map[string]any{"order_id": 1, "sku": "y"},
+	}, report.Sinks[0].Tables[0].Rows)
+
+	report, _, err = tried(t, source(described), server.URL, nil)
+	require.NoError(t, err)
+	require.Contains(t, report.Sinks[0].Error, "items[0] is a string; rows of table \"lines\" are made of maps of columns to values")
+}
+
 // TestPathsOfRows: where path names the row, the paths are shown with how many rows go to each.
 func TestPathsOfRows(t *testing.T) {
 	t.Parallel()
