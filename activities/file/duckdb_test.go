@@ -249,3 +249,31 @@ func foreignText(rows []any) (shown []map[string]any) {
 	}
 	return shown
 }
+
+// filesOfPaths sets the variable files to those of the last manifest of each path of rows, as docs/how-to/load-into-a-warehouse.md says.
+const filesOfPaths = `SET VARIABLE files = (
+	SELECT list(folder || '/' || file.path) FROM (
+		SELECT folder, unnest(files) AS file FROM (
+			SELECT *, regexp_extract(filename, '^(.*)/_manifest/', 1) AS folder FROM read_json('%s/*/_manifest/*.json', union_by_name = true, filename = true)
+			QUALIFY row_number() OVER (PARTITION BY regexp_extract(filename, '^(.*)/_manifest/', 1) ORDER BY number DESC) = 1)))`
+
+// TestDuckDBReadsPaths: where each row has a path, DuckDB finds the rows of the last manifest of each, with the column that the path has from the file.
+func TestDuckDBReadsPaths(t *testing.T) {
+	t.Parallel()
+	l := lakes(t)["folder"]
+	for i, mode := range []string{"append", "append", "overwrite"} {
+		load := pathLoad{stagedLoad{t: t, c: l.worker(t), id: fmt.Sprint(i), mode: mode, more: map[string]any{"format": "parquet"}}, byDay}
+		require.NoError(t, load.stage("1", dated(10*i+1, "a b/c"), dated(10*i+2, "tue")))
+		if mode == "append" {
+			require.NoError(t, load.stage("2", dated(10*i+3, "2026-03-01")))
+		}
+		_, err := load.publish()
+		require.NoError(t, err)
+	}
+	found := askDuckDB(t, foreignQuery{
+		Name: "all", Setup: fmt.Sprintf(filesOfPaths, l.dir+"/o"),
+		SQL: "SELECT string_agg(id || ' ' || day, ', ' ORDER BY id) AS rows FROM read_parquet(getvariable('files'), union_by_name = true, hive_partitioning = false)",
+	})["all"]
+	require.Empty(t, found.Error)
+	require.Equal(t, []map[string]any{{"rows": "3 2026-03-01, 13 2026-03-01, 21 a b/c, 22 tue"}}, found.Rows)
+}
