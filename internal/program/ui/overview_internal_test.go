@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,6 +83,7 @@ func TestPendingCounts(t *testing.T) {
 	require.NoError(t, templates()["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
 	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "failed and completed runs")
 	require.Equal(t, 1, strings.Count(page.String(), "0 since yesterday"), "partial successes, which are known")
+	require.Contains(t, styleText, fmt.Sprintf("grid-template-columns: repeat(%d, 1fr)", len(o.Tiles)), "one row on a wide screen")
 }
 
 // TestLateAnswers: what a run does is shown with the next page, where its worker answers too late for one.
