@@ -10,6 +10,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // LoopElements returns the elements of a loop: the items of a list, or the entries of a map as {key, value} in key
@@ -86,6 +87,8 @@ type LoopResult struct {
 	// Broken is the error if the loop, or a shard of it, was terminated from outside; nil otherwise.
 	Broken   *ErrorObject `json:"broken,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
+	// WarningsLeft counts the warnings that are not in Warnings, whose last entry then says so.
+	WarningsLeft int `json:"warnings_left,omitempty"`
 	// Incremental summarizes the states of the iterations; nil for none.
 	Incremental *CallIncremental `json:"incremental,omitempty"`
 	// Rows counts what all iterations did to data, including failed ones; nil if nothing was counted.
@@ -172,9 +175,14 @@ func (l *LoopResult) MergeShard(position int, shard *LoopResult) {
 	l.Incremental = l.Incremental.withStates(shard.Incremental)
 	l.Incremental.addPending(shard.Incremental)
 	l.addCut(shard.Cut)
-	for _, warning := range shard.Warnings {
+	listed := shard.Warnings
+	if shard.WarningsLeft > 0 {
+		listed = listed[:len(listed)-1]
+	}
+	for _, warning := range listed {
 		l.AddWarning(warning)
 	}
+	l.countLeft(shard.WarningsLeft)
 	if shard.Budget != nil {
 		l.Budget = shard.Budget
 	}
@@ -204,14 +212,23 @@ func (l *LoopResult) ReadAll() bool {
 // many. The stats count all of them.
 const maxLoopWarnings = 20
 
-// AddWarning adds a warning, up to maxLoopWarnings.
+// AddWarning adds a warning, up to maxLoopWarnings, and counts further ones.
 func (l *LoopResult) AddWarning(warning string) {
-	switch n := len(l.Warnings); {
-	case n < maxLoopWarnings:
-		l.Warnings = append(l.Warnings, warning)
-	case n == maxLoopWarnings:
-		l.Warnings = append(l.Warnings, "more warnings of iterations are not listed; see the stats and the child workflows")
+	if len(l.Warnings) >= maxLoopWarnings {
+		l.countLeft(1)
+		return
 	}
+	l.Warnings = append(l.Warnings, warning)
+}
+
+// countLeft counts n warnings that are not listed, and says so in the last entry.
+func (l *LoopResult) countLeft(n int) {
+	if n == 0 {
+		return
+	}
+	l.WarningsLeft += n
+	l.Warnings = append(l.Warnings[:min(len(l.Warnings), maxLoopWarnings)],
+		source.Count(l.WarningsLeft, "more warning")+" of iterations not listed; see the stats and the child workflows")
 }
 
 // addError inserts an error so that errors are in collection order, in whatever order iterations end.

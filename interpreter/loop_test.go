@@ -384,7 +384,12 @@ func TestLoopInShards(t *testing.T) {
 	}
 	require.Len(t, merged.Warnings, 21)
 	require.Equal(t, "w4", merged.Warnings[19])
-	require.Equal(t, "more warnings of iterations are not listed; see the stats and the child workflows", merged.Warnings[20])
+	require.Equal(t, "25 more warnings of iterations not listed; see the stats and the child workflows", merged.Warnings[20])
+	require.Equal(t, 25, merged.WarningsLeft)
+	again := *merged
+	merged.MergeShard(1, &again)
+	require.Len(t, merged.Warnings, 21)
+	require.Equal(t, "70 more warnings of iterations not listed; see the stats and the child workflows", merged.Warnings[20])
 }
 
 // TestStatesOfALoop: a loop counts the states of its iterations and names the one that is farthest

@@ -86,6 +86,8 @@ type Outcome struct {
 	Partial bool
 	// Warnings are about a successful attempt, shown after the step's name. They are not stored.
 	Warnings []string
+	// Partition is the key of the partition that a child run loaded, if its step names one; "" for none. It is not stored.
+	Partition string
 	// Rows counts what a child run did to data if the attempt started one, whether it failed or not; for other
 	// attempts see Meta. It is not stored.
 	Rows *Rows

@@ -96,8 +96,9 @@ type lastAttempt struct {
 	Error        *interpreter.ErrorObject `json:"error,omitempty"`
 	Contribution expression.Value         `json:"contribution,omitzero"`
 	Policy       int                      `json:"policy,omitempty"`
-	Partial      bool                     `json:"partial,omitempty"` // see Outcome
-	Counts       bool                     `json:"counts,omitempty"`  // its worker counts rows
+	Partial      bool                     `json:"partial,omitempty"`   // see Outcome
+	Partition    string                   `json:"partition,omitempty"` // see Outcome
+	Counts       bool                     `json:"counts,omitempty"`    // its worker counts rows
 	Warnings     []string                 `json:"warnings,omitempty"`
 	Excluded     int                      `json:"excluded,omitempty"` // rows of the page that `where` excluded
 }

@@ -53,7 +53,7 @@ func (s *State) recordOutcome(outcome interpreter.Outcome, config *Config, now t
 		s.Last = lastAttempt{Data: s.Last.Data, Meta: meta, Error: &failure}
 		return
 	}
-	s.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Warnings: outcome.Warnings, Counts: counts}
+	s.Last = lastAttempt{Data: expression.Of(outcome.Data), Meta: outcome.Meta, Partial: outcome.Partial, Partition: outcome.Partition, Warnings: outcome.Warnings, Counts: counts}
 	if config.Sink == nil {
 		s.Successes++
 	}

@@ -35,12 +35,16 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 	if warning != "" {
 		result.Warnings = append(result.Warnings, where+": "+warning)
 	}
+	ran := where
+	if s.Last.Partition != "" {
+		ran += ", partition " + s.Last.Partition
+	}
 	if s.Last.Partial {
 		result.Status = interpreter.Partial
-		result.Warnings = append(result.Warnings, where+": the playbook that it ran ended with status "+string(interpreter.Partial))
+		result.Warnings = append(result.Warnings, ran+": the playbook that it ran ended with status "+string(interpreter.Partial))
 	}
 	for _, warning := range s.Last.Warnings {
-		result.Warnings = append(result.Warnings, where+": "+warning)
+		result.Warnings = append(result.Warnings, ran+": "+warning)
 	}
 	if unmatched := s.Unmatched; unmatched != nil && unmatched.Member != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: where excluded all %s, and none has %s",

@@ -78,6 +78,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 	result, err := gate.Send[protocol.Result](scope, to, input, "what step "+in.Step+" passes to the playbook that it runs")
 	cancel()
 	outcome, ended := protocol.EndOf(id, result, err)
+	outcome.Partition = input.Partition
 	switch {
 	case ctx.Err() != nil:
 		return interpreter.Outcome{Err: protocol.CancelledError()}
