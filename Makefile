@@ -149,6 +149,10 @@ peers-behaviour: bin/devserver ## play streams of low-code connectors against AP
 bench-against: bin/devserver ## measure this tree against another commit, in turns on one server (REF=main BENCHFLAGS='-only "window 10,"')
 	@scripts/bench-against "$(REF)" $(BENCHFLAGS)
 
+.PHONY: compat
+compat: bin/devserver ## run playbooks with starters and workers of this tree and another commit on one queue, in all pairs (REF=main POINTS=4)
+	@scripts/compat "$(REF)" $(POINTS)
+
 .PHONY: images
 images: ## write container images for amd64 and arm64 as OCI layouts, into dist/images/
 	@cd deploy && go run ./images -source .. -to ../dist/images
