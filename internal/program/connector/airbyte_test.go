@@ -135,3 +135,20 @@ streams:
 	require.Len(t, result.Connections, 1)
 	require.Equal(t, "header:X-Secret: PASS@https://api.users.test", result.Connections[0].Form)
 }
+
+// TestExpiryOfTokens: a field that is named as a time says when a token ends, in seconds since 1970, and another one for how long it is valid.
+func TestExpiryOfTokens(t *testing.T) {
+	t.Parallel()
+	data := manifests(t)["refresh_token"]
+	for field, want := range map[string]string{"expires_at": "{{ date(response.expires_at) }}", "expires_in": "{{ response.expires_in }}"} {
+		changed := strings.ReplaceAll(string(data), "expires_in_name: expires_at", "expires_in_name: "+field)
+		require.Contains(t, changed, field)
+		result, err := connector.ConvertManifest([]byte(changed), connector.Options{Name: "deals", Sink: "none"})
+		require.NoError(t, err)
+		forms := ""
+		for _, connection := range result.Connections {
+			forms += connection.Form
+		}
+		require.Contains(t, forms, want)
+	}
+}

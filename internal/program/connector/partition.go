@@ -173,7 +173,11 @@ func (c *converter) listSource(s *step, l *loop, router component) source {
 	case []any:
 		out.list, out.constant = constantCode(values).text, values
 	case node.Verbatim:
-		out.list = strings.TrimSuffix(strings.TrimPrefix(string(values), "{{ "), " }}")
+		list := strings.TrimSuffix(strings.TrimPrefix(string(values), "{{ "), " }}")
+		if strings.Contains(list, " ") {
+			list = "(" + list + ")"
+		}
+		out.list = list + " ?? []" // a connector without a value for the list has no partitions
 	default:
 		s.addGap(atLoop, "ListPartitionRouter", "the values %v", router["values"])
 		return source{}

@@ -55,11 +55,15 @@ func (l *login) useRefreshToken(c *converter, s *step, of component) {
 		maps.Copy(fields, c.formedValue(s, of, map[string]any(body)).(map[string]any)) // a map stays one
 	}
 	delete(fields, parametersKey)
+	expires := "response" + memberPath([]any{cmp.Or(of.text("expires_in_name"), "expires_in")})
+	if strings.HasSuffix(of.text("expires_in_name"), "_at") { // a time, in seconds since 1970, and not how long the token is valid
+		expires = "date(" + expires + ")"
+	}
 	l.session = map[string]any{
 		"login":   map[string]any{"url": c.formedValue(s, of, of.text("token_refresh_endpoint")), "form": fields},
 		"token":   "{{ response" + memberPath([]any{cmp.Or(of.text("access_token_name"), "access_token")}) + " }}",
 		"send":    map[string]any{"header": "Authorization", "value": "Bearer {{ token }}"},
-		"expires": "{{ response" + memberPath([]any{cmp.Or(of.text("expires_in_name"), "expires_in")}) + " }}",
+		"expires": "{{ " + expires + " }}",
 	}
 	if of.text("token_expiry_date_format") != "" {
 		delete(l.session, "expires") // it lasts until it is refused
