@@ -246,12 +246,16 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "callers.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("ci: {token: rpr_mistake}"), 0o600))
 	for said, args := range map[string][]string{
-		"must be used together":       {"--tls-cert", file},
-		"read --tls-cert":             {"--tls-cert", file, "--tls-key", file},
-		`the key "token"`:             {"--tokens", file},
-		"is not a folder":             {"--playbooks", file},
-		"is not a valid caller name":  {"token", "new", "a b"},
-		"no Temporal server responds": {"--address", "127.0.0.1:1"},
+		"must be used together":         {"--tls-cert", file},
+		"read --tls-cert":               {"--tls-cert", file, "--tls-key", file},
+		`the key "token"`:               {"--tokens", file},
+		"is not a folder":               {"--playbooks", file},
+		"--ui-origin is about --codec":  {"--ui-origin", "https://temporal.example.com"},
+		`"https://x/" is not an origin`: {"--codec", "--ui-origin", "https://x/"},
+		"--codec needs the keys":        {"--codec"},
+		`needs the pattern "*"`:         {"token", "new", "ada", "--roles", "billing=decode"},
+		"is not a valid caller name":    {"token", "new", "a b"},
+		"no Temporal server responds":   {"--address", "127.0.0.1:1"},
 	} {
 		var errs bytes.Buffer
 		status := Main(t.Context(), append([]string{"serve"}, args...), cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})

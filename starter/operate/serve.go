@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/audit"
 	"reprise/internal/base/bookshelf"
+	"reprise/internal/base/codec"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/seal"
@@ -44,6 +46,8 @@ type serveOptions struct {
 	tokens      string
 	connections string
 	audit       string
+	codec       bool
+	origins     []string
 	anyway      bool // serve although playbooks have problems
 }
 
@@ -62,6 +66,8 @@ func NewServeCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
 	flags.StringVar(&options.audit, "audit-log", "", "file to append to who started, answered and changed what, as JSON lines; while it cannot be written, such requests get 503; default none")
+	flags.BoolVar(&options.codec, "codec", false, "decode payloads at /decode, /encode and /download for callers with the role decode, as Temporal's UI and CLI ask for it; needs REPRISE_CODEC_KEY")
+	flags.StringArrayVar(&options.origins, "ui-origin", nil, "origin of Temporal's UI whose pages may decode, such as https://temporal.example.com; repeatable")
 	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve even if playbooks in the folder have problems; the log names them")
 	flags.StringVar(&options.server.Metrics, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),
 		"host:port to serve Prometheus metrics of open runs, backlog and watermarks at /metrics [REPRISE_METRICS_ADDRESS]")
@@ -88,7 +94,7 @@ func newServeTokenCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	create.Flags().StringArrayVar(&playbooks, "playbook", nil, "a playbook that the caller may start; default: all; repeatable")
-	create.Flags().StringArrayVar(&roles, "roles", nil, "what the caller may do with runs of playbooks, as PATTERN=ROLE,ROLE; roles are start, read, steer, answer and admin; repeatable")
+	create.Flags().StringArrayVar(&roles, "roles", nil, "what the caller may do with runs of playbooks, as PATTERN=ROLE,ROLE; roles are start, read, steer, answer, decode and admin; repeatable")
 	create.Flags().StringVar(&role, "role", "", "role on the page of runs: viewer or operator; without --playbook, the token starts no playbooks over HTTP")
 	return cli.NewGroup("token", "", create)
 }
@@ -118,7 +124,7 @@ func (o *serveOptions) readFiles(a *cli.App) (files servedFiles, err error) {
 			return files, cli.WithStatus(exitcode.Usage, err)
 		}
 	}
-	if err := checkFolder(o.playbooks); err != nil {
+	if err := cmp.Or(checkFolder(o.playbooks), o.checkCodec()); err != nil {
 		return files, err
 	}
 	if files.keys, err = seal.FromEnvironment(os.LookupEnv); err != nil {
@@ -166,7 +172,7 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		starts := &starts{session: s, logger: logger, playbooks: options.playbooks}
 		server := serve.New(serve.Options{
 			Client: s.Client, Namespace: s.Namespace, Store: s.Store, Start: starts.startRun, Playbooks: options.playbooks, Callers: files.callers, Keys: files.keys, MaxAnswer: most,
-			Secrets: files.connections, Masked: files.masked, Logger: logger, Audit: files.trail,
+			Decodes: options.codec, Encryption: s.Encryption, Origins: options.origins, Secrets: files.connections, Masked: files.masked, Logger: logger, Audit: files.trail,
 		})
 		figures := census.NewSampler(s.Client, s.Store, s.Namespace)
 		figures.To, figures.TaskQueue, figures.Logger = s.Telemetry.Gauges(), s.TaskQueue, logger
@@ -198,6 +204,27 @@ func (o *serveOptions) serverCertificate() (*serve.Certificate, error) {
 		return nil, cli.UsageError("read --tls-cert and --tls-key: %w", err)
 	}
 	return certificate, nil
+}
+
+// checkCodec checks the flags of a codec server. The keys are those of every program.
+func (o *serveOptions) checkCodec() error {
+	for _, origin := range o.origins {
+		if err := serve.CheckOrigin(origin); err != nil {
+			return cli.UsageError("--ui-origin: %w", err)
+		}
+	}
+	encryption, err := codec.FromEnvironment(os.LookupEnv, false)
+	switch {
+	case err != nil:
+		return cli.WithStatus(exitcode.Usage, err)
+	case !o.codec && len(o.origins) > 0:
+		return cli.UsageError("--ui-origin is about --codec, which is missing")
+	case o.codec && len(encryption.IDs()) == 0:
+		return cli.UsageError("--codec needs the keys of the workers, in %s or %s", codec.Variable, codec.FileVariable)
+	case o.codec && o.tokens == "":
+		return cli.UsageError("--codec needs --tokens: it decodes for callers with the role decode, and for nobody else")
+	}
+	return nil
 }
 
 func checkFolder(path string) error {

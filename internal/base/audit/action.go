@@ -24,6 +24,9 @@ const (
 	SetState    ActionName = "state-set"
 	Attempt     ActionName = "attempt" // a step's
 	Read        ActionName = "read"    // only if it is denied
+	Decode      ActionName = "decode"  // payloads
+	Encode      ActionName = "encode"
+	Download    ActionName = "download" // values of the payload store
 	FileChanged ActionName = "file-changed"
 	Recovered   ActionName = "log-continued" // the line before was cut short
 )

@@ -22,7 +22,7 @@ func (s *Store) ResolveReferences(ctx context.Context, message proto.Message) er
 			resolved := make([]*commonpb.Payload, len(payloads))
 			for i, payload := range payloads {
 				var err error
-				if resolved[i], err = s.resolvePayload(visit, payload); err != nil {
+				if resolved[i], err = s.ResolvePayload(visit, payload); err != nil {
 					return nil, err
 				}
 			}
@@ -31,7 +31,9 @@ func (s *Store) ResolveReferences(ctx context.Context, message proto.Message) er
 	})
 }
 
-func (s *Store) resolvePayload(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
+// ResolvePayload returns the stored value to which a payload refers, or the payload if it is not a reference. The error is a
+// *StoreError while the store is away.
+func (s *Store) ResolvePayload(ctx context.Context, payload *commonpb.Payload) (*commonpb.Payload, error) {
 	claim, err := claimOf(payload)
 	if err != nil || claim == nil {
 		return payload, err

@@ -123,7 +123,7 @@ deny: [10.2.7.1]`,
 	{
 		"callers.yaml", "serve, and ui",
 		"The file of `--tokens`: a map of callers to the SHA-256 hashes of their tokens, the playbooks that they may start (`*` for all), and their `role` in `starter ui`. In place of `playbooks`, " +
-			"`roles` maps patterns of playbooks to one or more of `start`, `read`, `steer`, `answer` and `admin`. `starter serve token new NAME` prints a token and its entry.",
+			"`roles` maps patterns of playbooks to one or more of `start`, `read`, `steer`, `answer`, `decode` and `admin`. `starter serve token new NAME` prints a token and its entry.",
 		`ci: {sha256: HASH, playbooks: [nightly]}
 ops: {sha256: OTHER, roles: {"*": read, "billing-*": [steer, answer]}, role: operator}`,
 	},

@@ -17,31 +17,39 @@ const arrivalCost = 16 << 10
 // ofToken returns the sender name for requests with the token of an attempt.
 func ofToken(workflowID string) string { return "token of " + workflowID }
 
+// admission is what a body is admitted to.
+type admission struct {
+	arrivals *crowd
+	slots    *senderSlots
+	sender   string
+	most     int64 // bytes
+}
+
 // admitRequest reads the body of a request and acquires a slot for it, which leave releases. A body without a slot
 // only uses memory, and clients that stall have to make room for others: crowd decides which.
-func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, arrivals *crowd, slots *senderSlots, sender string) (body []byte, leave func(), err error) {
+func (s *Server) admitRequest(w http.ResponseWriter, r *http.Request, of admission) (body []byte, leave func(), err error) {
 	if encoding := valueOf(r.Header, "Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, nil, newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the body uncompressed, without Content-Encoding")
 	}
-	if r.ContentLength > MaxBody {
-		return nil, nil, tooLarge()
+	if r.ContentLength > of.most {
+		return nil, nil, tooLarge(of.most)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	control := http.NewResponseController(w)
-	one := arrivals.addMember(sender, arrivalCost, func() {
+	one := of.arrivals.addMember(of.sender, arrivalCost, func() {
 		cancel()
 		_ = control.SetReadDeadline(time.Now())
 	})
-	defer arrivals.releaseMember(one)
-	arriving := &arriving{in: arrivals, member: one, control: control, limits: s.Limits, began: time.Now()}
-	if body, err = arriving.readBody(http.MaxBytesReader(w, r.Body, MaxBody)); err != nil {
+	defer of.arrivals.releaseMember(one)
+	arriving := &arriving{in: of.arrivals, member: one, control: control, limits: s.Limits, began: time.Now()}
+	if body, err = arriving.readBody(http.MaxBytesReader(w, r.Body, of.most)); err != nil {
 		return nil, nil, err
 	}
 	if r.ContentLength != 0 {
 		recordArrival(r)
 	}
-	leave, err = slots.enterRequest(ctx, sender)
+	leave, err = of.slots.enterRequest(ctx, of.sender)
 	return body, leave, err
 }
 
@@ -101,7 +109,7 @@ func (a *arriving) readProblem(err error) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return tooLarge()
+		return tooLarge(large.Limit)
 	case !a.in.growMember(a.member, 0, func() {}):
 		return busyProblem()
 	case errors.Is(err, os.ErrDeadlineExceeded):

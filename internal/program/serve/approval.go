@@ -409,7 +409,7 @@ func (s *Server) admitForm(w http.ResponseWriter, r *http.Request, sender string
 	if err != nil || kind != "application/x-www-form-urlencoded" {
 		return nil, nil, newProblem(http.StatusUnsupportedMediaType, "unsupported-media-type", "send the form as application/x-www-form-urlencoded")
 	}
-	body, leave, err := s.admitRequest(w, r, s.arrivals, s.requests, sender)
+	body, leave, err := s.admitRequest(w, r, admission{arrivals: s.arrivals, slots: s.requests, sender: sender, most: MaxBody})
 	if err != nil {
 		return nil, nil, err
 	}

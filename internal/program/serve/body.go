@@ -13,8 +13,8 @@ import (
 // becomes the workload of a run, in history.
 const MaxBody = 1 << 20
 
-func tooLarge() *Problem {
-	return newProblem(http.StatusRequestEntityTooLarge, "too-large", "the body may have at most %d bytes", MaxBody)
+func tooLarge(most int64) *Problem {
+	return newProblem(http.StatusRequestEntityTooLarge, "too-large", "the body may have at most %d bytes", most)
 }
 
 // wantJSON refuses bodies that are not declared as JSON.
@@ -62,7 +62,7 @@ func (s *Server) admitObject(w http.ResponseWriter, r *http.Request, sender stri
 			return nil, nil, err
 		}
 	}
-	body, leave, err := s.admitRequest(w, r, s.arrivals, s.requests, sender)
+	body, leave, err := s.admitRequest(w, r, admission{arrivals: s.arrivals, slots: s.requests, sender: sender, most: MaxBody})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,10 +20,11 @@ const (
 	MayRead   CallerRole = "read"   // read the status and result of runs
 	MaySteer  CallerRole = "steer"  // send them commands
 	MayAnswer CallerRole = "answer" // answer their approvals
+	MayDecode CallerRole = "decode" // decrypt and encrypt payloads, which do not say what playbook they are of
 	MayDoAll  CallerRole = "admin"  // all of these
 )
 
-var callerRoles = []string{string(MayStart), string(MayRead), string(MaySteer), string(MayAnswer), string(MayDoAll)}
+var callerRoles = []string{string(MayStart), string(MayRead), string(MaySteer), string(MayAnswer), string(MayDecode), string(MayDoAll)}
 
 // grant is the roles of a caller for the playbooks whose names fit a pattern.
 type grant struct {
@@ -42,6 +43,11 @@ func (c *caller) may(role CallerRole, name string) bool {
 		return true
 	}
 	return role == MayStart && (slices.Contains(c.playbooks, anyPlaybook) || slices.Contains(c.playbooks, name))
+}
+
+// mayDecodeAll reports whether the caller may decode payloads, of whatever playbook.
+func (c *caller) mayDecodeAll() bool {
+	return slices.ContainsFunc(c.grants, func(one grant) bool { return one.pattern == anyPlaybook && one.allows(MayDecode, "") })
 }
 
 // callerProblem is what is wrong with an entry of the file of callers.
@@ -71,6 +77,9 @@ func readGrants(path []string, value any) ([]grant, error) {
 		roles, err := readRoles(at, entries[pattern])
 		if err != nil {
 			return nil, err
+		}
+		if pattern != anyPlaybook && slices.Contains(roles, MayDecode) {
+			return nil, problemAt(at, `decode needs the pattern "*", because payloads do not say what playbook they are of`)
 		}
 		grants = append(grants, grant{pattern: pattern, roles: roles})
 	}

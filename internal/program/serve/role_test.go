@@ -85,7 +85,7 @@ func TestRolesOfPlaybooks(t *testing.T) {
 	t.Parallel()
 	var path string
 	s := newStaff(t, map[string][]string{
-		"reader": {"billing-*=read", "hello=read"}, "steerer": {"billing-*=steer"}, "answerer": {"billing-*=answer"}, "starter": {"hello=start", "signed=read"},
+		"reader": {"billing-*=read", "hello=read"}, "steerer": {"billing-*=steer"}, "answerer": {"billing-*=answer"}, "starter": {"hello=start", "signed=read"}, "decoder": {"*=decode"},
 		"admin": {"*=admin"}, "other": {"billing=admin", "billing-us=admin", "hello?=admin"},
 	}, withAudit(t, &path))
 	run := s.named("roles", "billing-eu", waiting)
@@ -110,7 +110,7 @@ func TestRolesOfPlaybooks(t *testing.T) {
 			require.Less(t, given.status, 300, "%s: %s", who, given.body)
 		}
 	}
-	for _, who := range []string{"reader", "steerer", "starter", "other"} {
+	for _, who := range []string{"reader", "steerer", "starter", "other", "decoder"} {
 		require.Equal(t, http.StatusNotFound, s.command(who, id, "answer", `{"option": "approve"}`).status, who)
 	}
 	require.Equal(t, http.StatusNotFound, s.world.ask(http.MethodGet, "/v1/runs/"+id, s.ci, nil).status, "who has no roles reads its own runs")
@@ -137,7 +137,7 @@ func TestRolesOfPlaybooks(t *testing.T) {
 			denied[fmt.Sprint(line["action"])]++
 		}
 	}
-	require.Equal(t, map[string]int{"read": 5, "pause": 4, "start": 4 + 5, "answer": 4}, denied)
+	require.Equal(t, map[string]int{"read": 6, "pause": 5, "start": 5 + 6, "answer": 5}, denied)
 }
 
 // TestCommandsOfCallers: commands do and say what those of starter do, who gives one is in the history and in the audit log, and
@@ -251,11 +251,12 @@ func TestRolesThatAreNone(t *testing.T) {
 	for text, says := range map[string]string{
 		"ci:\n  sha256: " + hash + "\n  roles:\n    nightly: raed":                                                   `:4:5: ci: the role "raed" is unknown; did you mean "read"?`,
 		"ci:\n  sha256: " + hash + "\n  roles:\n    nightly:\n      - start\n      - anser":                          `:6:9: ci: the role "anser" is unknown; did you mean "answer"?`,
-		"ci: {sha256: " + hash + ", roles: {a: rpr_token}}":                                                          ":1:88: ci: the role is unknown, expected start, read, steer, answer, admin",
+		"ci: {sha256: " + hash + ", roles: {a: rpr_token}}":                                                          ":1:88: ci: the role is unknown, expected start, read, steer, answer, decode, admin",
 		"ci: {sha256: " + hash + ", roles: {'[a': read}}":                                                            ":1:88: ci: this is no pattern",
 		"ci: {sha256: " + hash + ", roles: {'': read}}":                                                              ":1:88: ci: this is no pattern",
 		"ci: {sha256: " + hash + ", roles: {a: []}}":                                                                 ":1:88: ci: expected a role or a list of roles",
 		"ci: {sha256: " + hash + ", roles: [read]}":                                                                  ":1:80: ci: roles must be a map of playbooks to roles",
+		"ci: {sha256: " + hash + ", roles: {a: decode}}":                                                             `decode needs the pattern "*"`,
 		"ci: {sha256: " + hash + ", roles: {}}":                                                                      "roles must be a map",
 		"ci: {sha256: " + hash + ", roles: {a: read}, playbooks: [a]}":                                               "playbooks and roles exclude each other",
 		"ci: {sha256: " + hash + ", roles: {a: read}, playbook: [b]}":                                                `:1:98: ci: the key "playbook" is unknown; did you mean "playbooks"?`,
@@ -271,7 +272,7 @@ func TestRolesThatAreNone(t *testing.T) {
 		require.NotContains(t, err.Error(), "rpr_")
 		require.NotContains(t, err.Error(), hash)
 	}
-	for _, roles := range [][]string{{"a"}, {"a=raed"}, {"=read"}, {"a=read", "a=start"}, {"a="}} {
+	for _, roles := range [][]string{{"a"}, {"a=raed"}, {"=read"}, {"a=decode"}, {"a=read", "a=start"}, {"a="}} {
 		_, _, err := serve.NewToken("ci", nil, serve.RoleNone, roles...)
 		require.Error(t, err, roles)
 	}

@@ -126,7 +126,7 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request) (order startR
 		return s.requestOfCaller(caller, w, r)
 	}
 	// Refusing a request before its body has arrived would reveal which playbooks exist.
-	body, leave, err := s.admitRequest(w, r, s.strangers, s.deliveries, addressOf(r.RemoteAddr))
+	body, leave, err := s.admitRequest(w, r, admission{arrivals: s.strangers, slots: s.deliveries, sender: addressOf(r.RemoteAddr), most: MaxBody})
 	if err != nil {
 		return order, nil, err
 	}

@@ -26,6 +26,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/audit"
 	"reprise/internal/base/callback"
+	"reprise/internal/base/codec"
 	"reprise/internal/base/payload"
 	"reprise/internal/base/seal"
 	"reprise/internal/base/secrets"
@@ -66,6 +67,11 @@ type Options struct {
 	// answer runs.
 	Namespace string
 	Store     *payload.Store
+	// Decodes has payloads decoded and encoded for callers with the role decode and pages of Origins, with the keys of
+	// Encryption and the values of Store.
+	Decodes    bool
+	Encryption *codec.Codec
+	Origins    []string
 	// Playbooks is the folder of the playbooks that can be started; "" if there is none.
 	Playbooks string
 	Callers   *Callers
@@ -152,6 +158,7 @@ type Server struct {
 	deliveries  *senderSlots // by addresses
 	waits       *senderSlots // by callers
 	answerSlots *senderSlots // of answers, by workflows
+	decoding    *senderSlots // of payloads, by callers
 	arrivals    *crowd       // bodies of callers, and of owners of a token
 	strangers   *crowd       // bodies of others
 	progress    reporting
@@ -175,6 +182,7 @@ func New(options Options) *Server {
 	nobody, _, _ := NewToken("nobody", nil, RoleNone)
 	s := &Server{
 		Options: options, mux: http.NewServeMux(), nobody: nobody,
+		decoding: newRequestSlots(codecRequests, queuing),
 		reader:   &runs.Reader{Client: options.Client, Store: options.Store, Namespace: options.Namespace},
 		requests: newRequestSlots(options.Limits.Requests, queuing), deliveries: newRequestSlots(options.Limits.Deliveries, queuing),
 		waits: newRequestSlots(options.Limits.Waits, 0), answerSlots: newAnswerSlots(options.Limits.Answers),
@@ -183,7 +191,7 @@ func New(options Options) *Server {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.logChangedFiles()
 	s.progress, s.storing = reporting{send: s.deliverAnswer, open: map[string]*reports{}}, slots.New(1, 0)
-	for _, route := range s.allRoutes() {
+	for _, route := range append(s.allRoutes(), s.payloadRoutes()...) {
 		s.mux.Handle(route.method+" "+route.path, s.routeHandler(route))
 	}
 	return s
