@@ -238,7 +238,7 @@ func (s *Set) IsList() bool { return s.rule.Keys != nil }
 // FirstKey returns the key of the first partition.
 func (s *Set) FirstKey() string { return s.partitionAt(0).Key }
 
-// UnitName returns one of Units, "" for a length or a list.
+// UnitName returns the calendar unit of the partitions, one of Units; "" if they have a fixed length or come from a list.
 func (s *Set) UnitName() string { return s.rule.Unit }
 
 // completeCount counts the partitions whose time is over.

@@ -18,7 +18,7 @@ func TestBoundsOfPlaybooks(t *testing.T) {
 	step := func(text string) string { return "workflow:\n  - step: a\n    tool: http\n    url: http://x\n" + text }
 	for bound, test := range map[string]struct{ book, want string }{
 		"MaxFileBytes":        {"#" + strings.Repeat("x", playbook.MaxFileBytes), "a playbook may have 1048576 (1 MiB)"},
-		"maxSteps":            {"workflow:\n" + lines(501, "  - {step: s@, tool: http, url: http://x}\n"), "the workflow has 501 steps; it may have 500"},
+		"MaxSteps":            {"workflow:\n" + lines(501, "  - {step: s@, tool: http, url: http://x}\n"), "the workflow has 501 steps; it may have 500"},
 		"maxName":             {strings.Replace(step(""), "step: a", "step: "+strings.Repeat("a", 65), 1), "has 65 characters; a name may have 64"},
 		"maxPlaybookName":     {"metadata: {name: " + strings.Repeat("n", 201) + "}\n" + step(""), "must be one line of at most 200 bytes"},
 		"maxStateName":        {step("    incremental: {state: " + strings.Repeat("s", 501) + ", cursor: id}\n"), "incremental.state has 501 bytes; the name of a state may have 500"},

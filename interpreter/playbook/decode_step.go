@@ -17,9 +17,9 @@ func readSteps(d *decoder, n *yaml.Node) []*Step {
 		d.Errorf(positionOf(n), codeEmpty, "workflow has no steps; write at least one, for example - step: start")
 		return nil
 	}
-	if len(items) > maxSteps {
-		d.Errorf(positionOf(items[maxSteps]), codeTooManySteps, "the workflow has %d steps; it may have %d", len(items), maxSteps)
-		items = items[:maxSteps]
+	if len(items) > MaxSteps {
+		d.Errorf(positionOf(items[MaxSteps]), codeTooManySteps, "the workflow has %d steps; it may have %d", len(items), MaxSteps)
+		items = items[:MaxSteps]
 	}
 	var steps []*Step
 	for i, item := range items {

@@ -529,10 +529,13 @@ func (pb *Playbook) CallSteps() []*Step {
 	return all
 }
 
+// StartStep is the name of the step where a run starts, if there is one of that name.
+const StartStep = "start"
+
 // FirstStep returns the step that a run begins with: the one named start, otherwise the first one; nil for a playbook
 // without steps.
 func (pb *Playbook) FirstStep() *Step {
-	if start := pb.Step("start"); start != nil {
+	if start := pb.Step(StartStep); start != nil {
 		return start
 	}
 	if len(pb.Steps) == 0 {

@@ -15,8 +15,8 @@ const (
 	// maxAliases bounds the aliases of a file, including those in repeated parts: nine lines of aliases to aliases
 	// can be a billion values.
 	maxAliases = 100
-	// maxSteps bounds the steps of a playbook: checks compare each step with each other.
-	maxSteps = 500
+	// MaxSteps bounds the steps of a playbook: checks compare each step with each other.
+	MaxSteps = 500
 	// maxExpanded bounds the nodes that aliases add; 100 aliases to a large map would turn a small file into a
 	// large playbook.
 	maxExpanded = 100_000

@@ -62,7 +62,7 @@ func NewNewCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&o.openapi, "openapi", "", "OpenAPI document, a `FILE` or URL")
 	flags.StringVar(&o.operation, "operation", "", "operation of the document, by its operationId or as 'GET /path'")
 	flags.StringVar(&o.airbyte, "airbyte", "", "low-code manifest of an Airbyte connector, a `FILE`")
-	flags.StringVar(&o.dlt, "dlt", "", "configuration of dlt's rest_api, a `FILE` of JSON, or of Python, which is not run")
+	flags.StringVar(&o.dlt, "dlt", "", "configuration of dlt's rest_api, a `FILE` of JSON or Python, or FILE:LINE where Python has several")
 	flags.StringArrayVar(&o.streams, "stream", nil, "`NAME` of a stream of the manifest, or a resource of dlt, to convert; may be repeated; by default all")
 	flags.BoolVar(&o.perStream, "per-stream", false, "write a playbook for each stream of --airbyte or resource of --dlt")
 	flags.BoolVar(&o.strict, "strict", false, "exit with status 1 if a part for --airbyte or --dlt was not converted")

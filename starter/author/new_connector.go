@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/terminal"
 	"reprise/internal/program/connector"
+	"reprise/internal/program/connector/pyliteral"
 	"reprise/internal/program/scaffold"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -47,9 +49,30 @@ func (o *newOptions) peerOf() (of peer, ok bool) {
 	case o.airbyte != "":
 		return peer{"--airbyte", o.airbyte, connector.ConvertManifest, connector.StreamNames}, true
 	case o.dlt != "":
-		return peer{"--dlt", o.dlt, connector.ConvertRestAPI, connector.ResourceNames}, true
+		path, line := placeOfDict(o.dlt)
+		convert := func(data []byte, options connector.Options) (*connector.Result, error) {
+			options.Line = line
+			result, err := connector.ConvertRestAPI(data, options)
+			if several, ok := errors.AsType[*pyliteral.SeveralError](err); ok {
+				err = fmt.Errorf("%w; choose one: --dlt %s:%d", err, path, several.Lines[0])
+			}
+			return result, err
+		}
+		return peer{"--dlt", path, convert, func(data []byte) ([]string, error) { return connector.ResourceNames(data, line) }}, true
 	}
 	return peer{}, false
+}
+
+// placeOfDict splits FILE:LINE, unless there is a file of that name. The line is 0 if none is given.
+func placeOfDict(place string) (path string, line int) {
+	if _, err := os.Stat(place); err == nil {
+		return place, 0
+	}
+	at := strings.LastIndexByte(place, ':')
+	if number, err := strconv.Atoi(place[at+1:]); at > 0 && err == nil && number > 0 {
+		return place[:at], number
+	}
+	return place, 0
 }
 
 // writeConnector converts a connector and writes the playbooks. With --strict, the command fails after that if a part

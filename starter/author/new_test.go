@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/program/connector"
 	"reprise/internal/program/scaffold"
 	"reprise/starter/cli"
 )
@@ -93,4 +94,32 @@ func TestProbesAreBounded(t *testing.T) {
 	defer server.Close()
 	a := &cli.App{Streams: cli.Streams{Err: io.Discard}, Interrupts: &cli.Interrupts{Graceful: t.Context()}}
 	require.ErrorContains(t, probeRequest(a, "curl "+server.URL, &scaffold.Description{}), "--probe: ")
+}
+
+// TestPlaceOfDict: a line behind the name of a file is that of one of its dicts, unless a file has that whole name.
+func TestPlaceOfDict(t *testing.T) {
+	t.Parallel()
+	whole := filepath.Join(t.TempDir(), "a.py:3")
+	require.NoError(t, os.WriteFile(whole, nil, 0o600))
+	for place, want := range map[string]struct {
+		path string
+		line int
+	}{
+		"a.py": {"a.py", 0}, "a.py:12": {"a.py", 12}, "a.py:0": {"a.py:0", 0}, "a.py:x": {"a.py:x", 0}, ":4": {":4", 0}, `C:\a.py`: {`C:\a.py`, 0}, whole: {whole, 0},
+	} {
+		path, line := placeOfDict(place)
+		require.Equal(t, want.path, path, place)
+		require.Equal(t, want.line, line, place)
+	}
+	two := filepath.Join(t.TempDir(), "two.py")
+	require.NoError(t, os.WriteFile(two, []byte("a = {'client': {}, 'resources': ['x']}\nb = {'client': {}, 'resources': ['y']}\n"), 0o600))
+	from, _ := (&newOptions{dlt: two}).peerOf()
+	data, err := os.ReadFile(two)
+	require.NoError(t, err)
+	_, err = from.convert(data, connector.Options{Name: "two"})
+	require.ErrorContains(t, err, "there are 2 dicts with client and resources, in lines 1, 2; choose one: --dlt "+two+":1")
+	from, _ = (&newOptions{dlt: two + ":2"}).peerOf()
+	result, err := from.convert(data, connector.Options{Name: "two"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"y"}, result.Streams)
 }

@@ -25,7 +25,7 @@ func (c Cost) Plus(other Cost) Cost {
 	}
 }
 
-// Times returns the cost of n of them.
+// Times returns the cost of n things of which each costs this much.
 func (c Cost) Times(n int) Cost {
 	return Cost{Actions: n * c.Actions, Heartbeats: n * c.Heartbeats, Workflows: n * c.Workflows, HistoryBytes: n * c.HistoryBytes}
 }

@@ -50,6 +50,9 @@ func ConvertManifest(data []byte, options Options) (*Result, error) {
 			result.Streams = append(result.Streams, name)
 		}
 	}
+	if err := c.tooManySteps(); err != nil {
+		return nil, err
+	}
 	c.writeResult(result)
 	return result, nil
 }

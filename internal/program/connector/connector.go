@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"reprise/internal/program/scaffold"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/playbook/check"
 )
 
@@ -19,6 +20,7 @@ type Options struct {
 	// Connector names the connections and the database; "" means the name of the playbook.
 	Connector string
 	File      string   // name of the file of the playbook, which the test names; "" is that of the playbook
+	Line      int      // in which the dict of a configuration begins in Python source; 0 for the only one
 	Streams   []string // those to convert, with their parents; none for all
 	Sink      string   // where rows go, one of scaffold.Sinks; "" is SQLite
 	// Read reads files that the manifest refers to, such as schemas, by their path relative to the manifest; nil if
@@ -78,7 +80,16 @@ func newConverter(options Options, origin string) (*converter, error) {
 	}
 	options.Name = scaffold.NameOf(options.Name, "connector")
 	options.Connector = scaffold.NameOf(cmp.Or(options.Connector, options.Name), "connector")
-	return &converter{Options: options, origin: origin, names: map[string]bool{}, steps: map[string]*step{}, forms: map[string]string{}}, nil
+	return &converter{Options: options, origin: origin, names: map[string]bool{playbook.StartStep: true}, steps: map[string]*step{}, forms: map[string]string{}}, nil
+}
+
+// tooManySteps returns an error if there are more steps than a playbook may have.
+func (c *converter) tooManySteps() error {
+	if len(c.list) <= playbook.MaxSteps {
+		return nil
+	}
+	return fmt.Errorf("%d steps are more than a playbook may have (%d): choose streams with --stream, or write a playbook for each with --per-stream",
+		len(c.list), playbook.MaxSteps)
 }
 
 // unusedName returns the first name, with a number if necessary, that no step, element or key has.

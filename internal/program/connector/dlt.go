@@ -40,9 +40,10 @@ type field struct {
 	name string // in the element
 }
 
-// ResourceNames returns the names of the selected resources of a configuration of dlt's rest_api.
-func ResourceNames(data []byte) ([]string, error) {
-	config, err := readRestAPI(data)
+// ResourceNames returns the names of the selected resources of a configuration of dlt's rest_api, whose dict begins in a
+// line, see Options.
+func ResourceNames(data []byte, line int) ([]string, error) {
+	config, err := readRestAPI(data, line)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (r *restAPI) resourceNames() (names []string) {
 // ConvertRestAPI converts a configuration of dlt's rest_api to a playbook: JSON, or Python source that has it as a dict,
 // which is read and never run. The error says what cannot be read, or which requested resource does not exist.
 func ConvertRestAPI(data []byte, options Options) (*Result, error) {
-	config, err := readRestAPI(data)
+	config, err := readRestAPI(data, options.Line)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +101,9 @@ func ConvertRestAPI(data []byte, options Options) (*Result, error) {
 	if len(result.Streams) == 0 {
 		return nil, fmt.Errorf("%w: it has no resource that is selected", errNoConfiguration)
 	}
+	if err := c.tooManySteps(); err != nil {
+		return nil, err
+	}
 	c.writeResult(result)
 	return result, nil
 }
@@ -107,8 +111,8 @@ func ConvertRestAPI(data []byte, options Options) (*Result, error) {
 // errNoConfiguration says that a file has no configuration of rest_api.
 var errNoConfiguration = errors.New("expected a configuration of dlt's rest_api")
 
-// readRestAPI reads a configuration from JSON or Python.
-func readRestAPI(data []byte) (component, error) {
+// readRestAPI reads a configuration from JSON or Python. line is that in which its dict begins, 0 for the only one.
+func readRestAPI(data []byte, line int) (component, error) {
 	if trimmed := bytes.TrimSpace(data); bytes.HasPrefix(trimmed, []byte("{")) {
 		if value, err := expression.Decode(trimmed); err == nil {
 			config := expression.MapOf(value)
@@ -118,7 +122,7 @@ func readRestAPI(data []byte) (component, error) {
 			return config, nil
 		}
 	}
-	config, err := pyliteral.FindDict(string(data), "client", "resources")
+	config, err := pyliteral.FindDict(string(data), line, "client", "resources")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoConfiguration, err)
 	}

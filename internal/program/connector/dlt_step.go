@@ -296,10 +296,7 @@ func (r *restAPI) textParts(of *dltResource, text string) ([]code, error) {
 // convertEndpoint converts the request of a resource, and returns how it logs in.
 func (r *restAPI) convertEndpoint(of *dltResource) *login {
 	s := of.step
-	s.method = strings.ToUpper(of.endpoint.text("method"))
-	if s.method == "GET" {
-		s.method = ""
-	}
+	s.setMethod(of.endpoint.text("method"))
 	r.convertAddress(of)
 	auth := r.client["auth"]
 	if own, has := of.endpoint["auth"]; has {
@@ -366,6 +363,10 @@ func (r *restAPI) convertParams(of *dltResource, login *login) {
 			continue
 		}
 		if list, isItems := value.([]any); isItems { // which is sent as several params
+			if slices.ContainsFunc(list, isDict) {
+				s.addGap(atRequest, "params", "%s: a list of dicts", name)
+				continue
+			}
 			s.params[name] = r.jsonValue(of, list)
 			continue
 		}
@@ -378,6 +379,11 @@ func (r *restAPI) convertParams(of *dltResource, login *login) {
 			s.params[name] = asRendered(sent, true)
 		}
 	}
+}
+
+func isDict(value any) bool {
+	_, is := value.(map[string]any)
+	return is
 }
 
 func (r *restAPI) convertHeaders(of *dltResource, headers component, login *login, formats bool) {

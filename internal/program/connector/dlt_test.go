@@ -1,6 +1,7 @@
 package connector_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"reprise/internal/program/connector"
 	"reprise/internal/test/samples"
+	"reprise/interpreter/playbook"
 )
 
 // TestRestAPIGolden: each configuration gives a valid playbook without a secret, for each sink. What was not converted
@@ -59,7 +61,7 @@ func TestRestAPIRefuses(t *testing.T) {
 	}
 	_, err := connector.ConvertRestAPI([]byte(`{"client": {}, "resources": ["a", {"name": "b", "selected": false}]}`), connector.Options{Name: "a", Streams: []string{"c"}})
 	require.EqualError(t, err, `the configuration has no resource "c"; it has a, b`)
-	names, err := connector.ResourceNames([]byte(`{"client": {}, "resources": ["a", {"name": "b", "selected": false}]}`))
+	names, err := connector.ResourceNames([]byte(`{"client": {}, "resources": ["a", {"name": "b", "selected": false}]}`), 0)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a"}, names)
 }
@@ -80,4 +82,28 @@ func TestRestAPIParentsOfParents(t *testing.T) {
 		"b resources: a needs the rows of this one; the request is made once", "b path: the field id of a parent",
 		"c resources: there is no resource d whose rows can be read; the request is made once", "c path: the field id of a parent",
 	}, gaps, "%s", result.Playbook)
+}
+
+// TestRestAPIOddResources: a resource named as the step where runs start, a method that is none, and a parameter that is a
+// dict make a valid playbook, which runs; what was left out is said.
+func TestRestAPIOddResources(t *testing.T) {
+	t.Parallel()
+	result, err := connector.ConvertRestAPI([]byte(`{"client": {"base_url": "https://a.test", "paginator": "single_page"}, "resources": [
+		{"name": "settings", "endpoint": {"path": "settings", "data_selector": "$", "method": "ASYNC"}},
+		{"name": "start", "endpoint": {"path": "start", "data_selector": "$", "params": {"banks": {"a": 1}, "lists": [{"a": 1}], "n": 2}}}]}`), connector.Options{Name: "a"})
+	require.NoError(t, err)
+	require.Empty(t, problemsOf(result), "%s", result.Playbook)
+	require.Empty(t, failuresOf(t, result), "%s\n%s", result.Playbook, result.Test)
+	require.Equal(t, []string{"settings", "start"}, result.Streams)
+	var gaps []string
+	for _, gap := range result.Gaps {
+		gaps = append(gaps, gap.Stream+" "+gap.String())
+	}
+	require.Equal(t, []string{"settings method: ASYNC is no method of HTTP; GET is used", "start params: banks: a dict", "start params: lists: a list of dicts"}, gaps)
+	many := `"a0"`
+	for i := range playbook.MaxSteps {
+		many += fmt.Sprintf(`, "a%d"`, i+1)
+	}
+	_, err = connector.ConvertRestAPI([]byte(`{"client": {"base_url": "https://a.test"}, "resources": [`+many+`]}`), connector.Options{Name: "a"})
+	require.EqualError(t, err, "501 steps are more than a playbook may have (500): choose streams with --stream, or write a playbook for each with --per-stream")
 }

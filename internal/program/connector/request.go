@@ -3,6 +3,7 @@ package connector
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,10 +17,7 @@ import (
 
 // convertRequest converts the request of a step, and its pagination.
 func (c *converter) convertRequest(s *step, retriever, requester component) {
-	s.method = strings.ToUpper(requester.text("http_method"))
-	if s.method == "GET" {
-		s.method = ""
-	}
+	s.setMethod(requester.text("http_method"))
 	token, paginator := c.tokenOf(s, retriever)
 	login := c.loginOf(s, requester)
 	requester = login.moveOutOfURL(c, s, requester)
@@ -30,6 +28,23 @@ func (c *converter) convertRequest(s *step, retriever, requester component) {
 	c.convertBudget(s)
 	c.convertPaging(s, paginator, token, requester)
 	s.auth = c.nameConnection(s, login)
+}
+
+// httpMethods are those of tool http.
+var httpMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// setMethod sets the method of requests, "" for GET, which is the default.
+func (s *step) setMethod(text string) {
+	method := strings.ToUpper(text)
+	if method != "" && !slices.Contains(httpMethods, method) {
+		s.addGap(atRequest, "method", "%s is no method of HTTP; GET is used", oneLine(text))
+		method = ""
+	}
+	if s.method = method; method == http.MethodGet {
+		s.method = ""
+	}
 }
 
 // nothing is the scope of the first request, which has no page token.

@@ -11,7 +11,7 @@ import (
 // hole marks the place in the surrounding YAML where a word is inserted.
 const hole = "@"
 
-// wordForm is the example of a word, and the YAML around it.
+// wordForm shows how a word of the language is written: a line of YAML that has it, inside the YAML that it needs.
 type wordForm struct {
 	snippet string // the word with a value
 	around  string // the YAML around it, with a hole

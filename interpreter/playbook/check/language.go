@@ -8,7 +8,7 @@ import (
 type Name struct {
 	Name string
 	Doc  string // what its value is
-	// Where describes where it is available.
+	// Where describes the expressions that may use the name, such as "in policies".
 	Where string
 	// Members are the members of the value, nil if they are not fixed.
 	Members []string

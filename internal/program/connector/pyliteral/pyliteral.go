@@ -5,7 +5,11 @@ package pyliteral
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // CallExpr is a call whose arguments were read, such as HttpBasicAuth("user", dlt.secrets["password"]).
@@ -44,16 +48,25 @@ const maxResolved = 1000
 // ErrTooDeep says that values are nested too deep.
 var ErrTooDeep = errors.New("values are nested too deep")
 
-// FindDict returns the one dict in a source that has all keys. Names of variables that have one literal as their value
-// are replaced by it. The error says that there is none, or several, or what cannot be read.
-func FindDict(source string, keys ...string) (map[string]any, error) {
+// SeveralError says that several dicts have the keys.
+type SeveralError struct {
+	text  string
+	Lines []int // in which they begin, in order
+}
+
+func (e *SeveralError) Error() string { return e.text }
+
+// FindDict returns the dict in a source that has all keys and begins in a line, the only one if line is 0. Names of
+// variables that have one literal as their value are replaced by it. The error says that there is none, or several, or
+// what cannot be read.
+func FindDict(source string, line int, keys ...string) (map[string]any, error) {
 	tokens, err := lexTokens(source)
 	if err != nil {
 		return nil, err
 	}
 	p := &parser{source: source, tokens: tokens}
 	var found []map[string]any
-	var lines []string
+	var lines []int
 	for i := 0; i < len(tokens); i++ {
 		if tokens[i].text != "{" || tokens[i].kind != operator {
 			continue
@@ -69,19 +82,22 @@ func FindDict(source string, keys ...string) (map[string]any, error) {
 		}
 		if hasKeys(dict, keys) {
 			found = append(found, dict)
-			lines = append(lines, fmt.Sprint(1+strings.Count(source[:tokens[i].start], "\n")))
+			lines = append(lines, 1+strings.Count(source[:tokens[i].start], "\n"))
 		}
 		i = p.at - 1
 	}
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("there is no dict with %s", strings.Join(keys, " and "))
-	case 1:
-	default:
-		return nil, fmt.Errorf("there are %d dicts with %s, in lines %s; leave one in the file", len(found), strings.Join(keys, " and "), strings.Join(lines, ", "))
+	at := max(0, slices.Index(lines, line))
+	named, places := strings.Join(keys, " and "), strings.Join(lists.Map(lines, strconv.Itoa), ", ")
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("there is no dict with %s", named)
+	case line != 0 && lines[at] != line:
+		return nil, fmt.Errorf("no dict with %s begins in line %d; lines that one begins in: %s", named, line, places)
+	case line == 0 && len(found) > 1:
+		return nil, &SeveralError{fmt.Sprintf("there are %d dicts with %s, in lines %s", len(found), named, places), lines}
 	}
 	r := &resolver{values: p.assignedValues(), left: maxResolved}
-	resolved := r.resolve(found[0], maxDepth).(map[string]any) // a map stays one
+	resolved := r.resolve(found[at], maxDepth).(map[string]any) // a map stays one
 	return resolved, nil
 }
 

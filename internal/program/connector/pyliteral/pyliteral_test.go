@@ -37,7 +37,7 @@ func TestFindDict(t *testing.T) {
 		`"\N{BULLET}"`:      &pyliteral.Other{Text: `"\N{BULLET}"`},
 	} {
 		whole := "import dlt\nbase = 'https://a.test'\nmore = {'a': 1}\ntwice = 1; twice = 2\ndef f(token: Optional[str] = dlt.secrets.value, n=1):\n  config: RESTAPIConfig = {'client': {}, 'resources': [], 'value': " + source + ",}\n  return config\n"
-		dict, err := pyliteral.FindDict(whole, "client", "resources")
+		dict, err := pyliteral.FindDict(whole, 0, "client", "resources")
 		require.NoError(t, err, source)
 		require.Equal(t, want, dict["value"], source)
 	}
@@ -51,18 +51,24 @@ func TestFindDictRefuses(t *testing.T) {
 		"a = 1":                              "there is no dict with client",
 		"a = {'client': 1":                   "there is no dict with client",
 		"a = {'client': 'b\n'}":              "line 1: a text has no end",
-		"a = {'client': 1}\nb={'client': 2}": "there are 2 dicts with client, in lines 1, 2; leave one in the file",
+		"a = {'client': 1}\nb={'client': 2}": "there are 2 dicts with client, in lines 1, 2",
 		"a = {'client': " + strings.Repeat("[", 100000): "values are nested too deep",
 	} {
-		_, err := pyliteral.FindDict(source, "client")
+		_, err := pyliteral.FindDict(source, 0, "client")
 		require.ErrorContains(t, err, want, source[:min(len(source), 60)])
 	}
+	const two = "a = {'client': 1}\n\nb = {'client': 2}"
+	second, err := pyliteral.FindDict(two, 3, "client")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"client": 2}, second)
+	_, err = pyliteral.FindDict(two, 2, "client")
+	require.EqualError(t, err, "no dict with client begins in line 2; lines that one begins in: 1, 3")
 	list := "a0 = [1, 1]\n"
 	for i := range 40 {
 		list += "a" + string(rune('A'+i)) + " = 1\n"
 	}
 	bomb := list + "a1 = [a0, a0]\na2 = [a1, a1]\na3 = [a2, a2]\na4=[a3,a3]\na5=[a4,a4]\na6=[a5,a5]\na7=[a6,a6]\na8=[a7,a7]\na9=[a8,a8]\nb1=[a9,a9]\nb2=[b1,b1]\nb3=[b2,b2]\nx = {'client': [b3, b3, b3]}"
-	dict, err := pyliteral.FindDict(bomb, "client")
+	dict, err := pyliteral.FindDict(bomb, 0, "client")
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprintf("%v", dict["client"]), "0x") // a name that stays
 }
