@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,6 +66,7 @@ type Server struct {
 	mu    sync.Mutex
 	state string // why the program takes no work, "" if it does
 	needs []*Dependency
+	polls *Dependency // examined last: what fails before may be its cause
 }
 
 // Listen answers probes at an address, host:port: the program is alive, and not ready until SetReady is called. For ""
@@ -121,7 +123,10 @@ func (s *Server) setState(why string) {
 // missingReason returns why the program is not ready; "" if it is.
 func (s *Server) missingReason(ctx context.Context) string {
 	s.mu.Lock()
-	state, needs := s.state, s.needs
+	state, needs := s.state, slices.Clip(s.needs)
+	if s.polls != nil {
+		needs = append(needs, s.polls)
+	}
 	s.mu.Unlock()
 	if state != "" {
 		return state

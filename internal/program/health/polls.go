@@ -39,7 +39,9 @@ func (s *Server) ClientOptions(options client.Options) client.Options {
 		return options
 	}
 	polls := NewPolls()
-	s.AddDependency(polls.Dependency())
+	s.mu.Lock()
+	s.polls = polls.Dependency()
+	s.mu.Unlock()
 	options.ConnectionOptions.DialOptions = append(slices.Clip(options.ConnectionOptions.DialOptions),
 		grpc.WithChainUnaryInterceptor(polls.InterceptPoll))
 	return options

@@ -3,11 +3,13 @@ package health
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 )
 
@@ -68,4 +70,17 @@ func TestPollsOfAWorkerThatStops(t *testing.T) {
 	cancel()
 	polling(ctx, t, p, &workflowservice.PollActivityTaskQueueRequest{}, context.Canceled)
 	require.NoError(t, p.lastRefusal())
+}
+
+// TestReasonOfUnreadiness: a server that is away also fails polls; the reason is that it is away.
+func TestReasonOfUnreadiness(t *testing.T) {
+	t.Parallel()
+	s := &Server{logger: slog.New(slog.DiscardHandler)}
+	options := s.ClientOptions(client.Options{})
+	require.Len(t, options.ConnectionOptions.DialOptions, 1)
+	failing := func(context.Context) error { return errors.New("connection refused") }
+	s.polls.Check = failing
+	require.Equal(t, "the Temporal server refuses polls", s.missingReason(t.Context()))
+	s.AddDependency(&Dependency{Reason: "the Temporal server does not respond", Check: failing})
+	require.Equal(t, "the Temporal server does not respond", s.missingReason(t.Context()))
 }
