@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"reprise/internal/base/codec"
 	"reprise/internal/base/exitcode"
@@ -37,6 +38,20 @@ func examine(t *testing.T, wanted int, args ...string) (map[string]operate.Docto
 	return checks, text.String()
 }
 
+// endsOpenRuns terminates the runs that tests before have left, whose workers have stopped, until none is listed as open.
+func (y *yard) endsOpenRuns() {
+	y.t.Helper()
+	require.Eventually(y.t, func() bool {
+		open, err := y.env.Client().ListWorkflow(y.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+			Query: "ExecutionStatus = 'Running' AND WorkflowType = 'PlaybookWorkflow' AND TaskQueue STARTS_WITH 'test-'",
+		})
+		for _, one := range open.GetExecutions() {
+			_ = y.env.Client().TerminateWorkflow(y.t.Context(), one.GetExecution().GetWorkflowId(), one.GetExecution().GetRunId(), "its test has ended")
+		}
+		return err == nil && len(open.GetExecutions()) == 0
+	}, patience, 100*time.Millisecond)
+}
+
 // TestDoctor: what is missing has a check that failed and says what to do, until nothing is missing. Commands that run:
 // starter doctor. It sets environment variables, so it does not run in parallel.
 func TestDoctor(t *testing.T) {
@@ -53,6 +68,7 @@ func TestDoctor(t *testing.T) {
 	at := []string{"--address", y.env.Address, "--task-queue", y.queue, "--payload-store", "file://" + folder, "--connections", connections}
 
 	y.says(exitcode.OK, "setup", "--payload-store", "") // other tests share the namespace
+	y.endsOpenRuns()
 	var checks map[string]operate.DoctorCheck
 	var text string
 	require.Eventually(t, func() bool {
