@@ -3,11 +3,6 @@ package postgres_test
 import (
 	"fmt"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/require"
-
-	"reprise/interpreter/expression"
 )
 
 // BenchmarkChildren writes orders of five lines each, the lines as rows of a table of their own, and, in turns, as many
@@ -42,29 +37,12 @@ func (l *loads) nests(b *testing.B, mode string) {
 	children := map[string]any{"lines": map[string]any{"table": "lines", "key": []any{"order_id", "line"}, "with": map[string]any{"order_id": "id"}}}
 	nested := map[string]any{"table": "orders", "mode": mode, "key": "id", "children": children}
 	plain := map[string]any{"table": "flat", "mode": mode, "key": "id"}
+	orders := *loadRows / (1 + linesOfOrder)
 	var rows, alone []float64
 	for b.Loop() {
 		l.db.Exec(b, "TRUNCATE orders, lines, flat")
-		rows = append(rows, l.write(b, nested, order, l.size).Seconds())
-		alone = append(alone, l.write(b, plain, flat, l.size*(1+linesOfOrder)).Seconds())
+		rows = append(rows, l.write(b, nested, order, l.size, orders).Seconds())
+		alone = append(alone, l.write(b, plain, flat, l.size*(1+linesOfOrder), orders*(1+linesOfOrder)).Seconds())
 	}
 	b.ReportMetric(medianOf(rows)/medianOf(alone), "times-flat")
-}
-
-// write writes rows in writes of a size, as many that both ways write as many rows, and says how long that took.
-func (l *loads) write(b *testing.B, fields map[string]any, row func(id int) map[string]any, size int) (took time.Duration) {
-	l.run++
-	for first := 0; first < *loadRows/(1+linesOfOrder)*size/l.size; first += size {
-		rows := make([]any, size)
-		for i := range rows {
-			rows[i] = row(first + i)
-		}
-		in := l.pg.TableInput(fields, rows)
-		in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.ShortDigest("rows"), "run"
-		began := time.Now()
-		_, err := l.pg.MakeAttempt(b, in)
-		took += time.Since(began)
-		require.NoError(b, err)
-	}
-	return took
 }

@@ -120,18 +120,27 @@ func medianOf(seconds []float64) float64 {
 
 // byTool writes as a sink does.
 func (l *loads) byTool(mode string) way {
-	return func(b *testing.B) (took time.Duration) {
-		l.run++
-		for first := 0; first < *loadRows; first += l.size {
-			in := l.pg.TableInput(map[string]any{"table": "written", "mode": mode, "key": "id"}, benchmarkRows(first, l.size))
-			in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.ShortDigest("rows"), "run"
-			began := time.Now()
-			_, err := l.pg.MakeAttempt(b, in)
-			took += time.Since(began)
-			require.NoError(b, err)
-		}
-		return took
+	return func(b *testing.B) time.Duration {
+		return l.write(b, map[string]any{"table": "written", "mode": mode, "key": "id"}, benchmarkRow, l.size, *loadRows)
 	}
+}
+
+// write writes rows as a sink with some fields does, in writes of a size, and says how long that took.
+func (l *loads) write(b *testing.B, fields map[string]any, row func(id int) map[string]any, size, rows int) (took time.Duration) {
+	l.run++
+	for first := 0; first < rows; first += size {
+		some := make([]any, size)
+		for i := range some {
+			some[i] = row(first + i)
+		}
+		in := l.pg.TableInput(fields, some)
+		in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.ShortDigest("rows"), "run"
+		began := time.Now()
+		_, err := l.pg.MakeAttempt(b, in)
+		took += time.Since(began)
+		require.NoError(b, err)
+	}
+	return took
 }
 
 // asJSON writes as JSON.
