@@ -54,41 +54,14 @@ func (p *Pages) IsRepeatedPage(page any) bool {
 func (p *Pages) CompareRows(contribution any) {
 	before := p.LastRows
 	if p.LastRows = ""; !gaveNothing(contribution) {
-		p.LastRows = expression.ShortDigest(longestList(contribution))
+		if rows, _ := longestList(contribution, 0); len(rows) > 0 {
+			contribution = rows
+		}
+		p.LastRows = expression.ShortDigest(contribution)
 	}
 	if p.LastRows != "" && p.LastRows == before {
 		p.SameRows++
 	}
-}
-
-// longestList returns a list, or the longest list among the members of a map and of the maps in it; the value itself if
-// it has none. Of lists of one length it is the one whose name comes first.
-func longestList(value any) any {
-	members, isMap := value.(map[string]any)
-	if !isMap {
-		return value
-	}
-	var longest []any
-	for _, name := range playbook.SortedKeys(members) {
-		member := members[name]
-		if below, nested := member.(map[string]any); nested {
-			for _, one := range playbook.SortedKeys(below) {
-				longest = longerList(longest, below[one])
-			}
-		}
-		longest = longerList(longest, member)
-	}
-	if len(longest) == 0 {
-		return value
-	}
-	return longest
-}
-
-func longerList(longest []any, value any) []any {
-	if list, isList := value.([]any); isList && len(list) > len(longest) {
-		return list
-	}
-	return longest
 }
 
 // ofStep identifies the step's own collect, in place of the number of a policy.

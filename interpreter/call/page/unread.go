@@ -268,18 +268,27 @@ func hasRows(value any, level int) bool { return LongestList(value, level) > 0 }
 
 // LongestList returns the length of the longest list in a response that is not inside another list; -1 for none.
 func LongestList(value any, level int) int {
-	longest := -1
+	if list, found := longestList(value, level); found {
+		return len(list)
+	}
+	return -1
+}
+
+// longestList returns the longest list in a response that is not inside another list; of lists of one length, the one
+// whose names come first.
+func longestList(value any, level int) (longest []any, found bool) {
 	switch value := value.(type) {
 	case []any:
-		return len(value)
+		return value, true
 	case map[string]any:
 		if level > mostLevels {
 			break
 		}
-		//workflowcheck:ignore the longest is the same in any order
-		for _, member := range value {
-			longest = max(longest, LongestList(member, level+1))
+		for _, name := range playbook.SortedKeys(value) {
+			if list, has := longestList(value[name], level+1); has && (!found || len(list) > len(longest)) {
+				longest, found = list, true
+			}
 		}
 	}
-	return longest
+	return longest, found
 }
