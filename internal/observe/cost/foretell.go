@@ -68,14 +68,17 @@ func Foretell(book *playbook.Playbook, a Assumption) Forecast {
 	if f.Actions += len(book.OnSuccess); rows {
 		f.Actions++ // the memo shows the rows
 	}
-	for what, used := range map[string]bool{
-		"concurrency": book.Concurrency != nil, "partitions": book.Partitions != nil, "notify": len(book.Notify) > 0,
-	} {
-		if used {
-			f.note("%s is not counted", what)
-		}
-	}
+	f.noteUncounted("concurrency", book.Concurrency != nil)
+	f.noteUncounted("partitions", book.Partitions != nil)
+	f.noteUncounted("notify", len(book.Notify) > 0)
 	return f
+}
+
+// noteUncounted notes that something that the playbook uses is not counted.
+func (f *Forecast) noteUncounted(what string, used bool) {
+	if used {
+		f.note("%s is not counted", what)
+	}
 }
 
 func (f *Forecast) note(format string, args ...any) {
@@ -95,7 +98,8 @@ func countsRows(step *playbook.Step) bool {
 	return false
 }
 
-// sinksOf returns the sinks of a step and its iterations; those of single pages are not among them.
+// sinksOf returns the sinks of a step: first those of the step itself, then those of its loop and of its policies, with
+// those of pages.
 func sinksOf(step *playbook.Step) (sinks []*playbook.Sink) {
 	sinks = append(sinks, step.Sinks...)
 	if step.Loop != nil {
@@ -112,13 +116,8 @@ func (f *Forecast) stepCost(step *playbook.Step, a Assumption) Cost {
 	if step.Action == nil {
 		return Cost{}
 	}
-	for what, used := range map[string]bool{
-		"rate_limit": step.Action.RateLimit != nil, "incremental": step.Incremental != nil,
-	} {
-		if used {
-			f.note("%s of %s is not counted", what, step.Name)
-		}
-	}
+	f.noteUncounted("rate_limit of "+step.Name, step.Action.RateLimit != nil)
+	f.noteUncounted("incremental of "+step.Name, step.Incremental != nil)
 	if step.Loop != nil {
 		return f.loopCost(step, a)
 	}

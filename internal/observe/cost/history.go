@@ -91,7 +91,7 @@ func (h *reading) addHeartbeats(event *historypb.HistoryEvent) {
 	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
 		h.started[started.GetScheduledEventId()] = event.GetEventTime().AsTime()
 	}
-	if by := endedActivity(event); by != 0 {
+	if by := EndedActivity(event); by != 0 {
 		h.endActivity(by, event.GetEventTime().AsTime())
 	}
 }
@@ -126,8 +126,8 @@ func heartbeatsOf(activity *historypb.ActivityTaskScheduledEventAttributes, took
 	return int(took / interval)
 }
 
-// endedActivity returns the event ID that scheduled the activity whose end the event is; 0 for other events.
-func endedActivity(event *historypb.HistoryEvent) int64 {
+// EndedActivity returns the ID of the event that scheduled the activity whose end an event reports; 0 for other events.
+func EndedActivity(event *historypb.HistoryEvent) int64 {
 	for _, attributes := range []interface{ GetScheduledEventId() int64 }{
 		event.GetActivityTaskCompletedEventAttributes(),
 		event.GetActivityTaskFailedEventAttributes(),

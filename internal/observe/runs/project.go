@@ -239,7 +239,7 @@ func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
 		}
 		return true, nil
 	}
-	if id := endedActivity(event); id != 0 && p.made[id] != nil {
+	if id := cost.EndedActivity(event); id != 0 && p.made[id] != nil {
 		p.ended[id] = true
 		return true, p.activityEnded(id, event)
 	}

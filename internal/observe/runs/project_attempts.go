@@ -193,17 +193,3 @@ func attemptEnded(started Event, at time.Time, failure *interpreter.ErrorObject)
 func failureOf(event *historypb.HistoryEvent) *failurepb.Failure {
 	return cmp.Or(event.GetActivityTaskFailedEventAttributes().GetFailure(), event.GetActivityTaskTimedOutEventAttributes().GetFailure())
 }
-
-// endedActivity returns the ID of the event that scheduled the activity whose end the event reports; 0 for other
-// events.
-func endedActivity(event *historypb.HistoryEvent) int64 {
-	for _, attributes := range []interface{ GetScheduledEventId() int64 }{
-		event.GetActivityTaskCompletedEventAttributes(), event.GetActivityTaskFailedEventAttributes(),
-		event.GetActivityTaskTimedOutEventAttributes(), event.GetActivityTaskCanceledEventAttributes(),
-	} {
-		if id := attributes.GetScheduledEventId(); id != 0 { // nil attributes give 0
-			return id
-		}
-	}
-	return 0
-}
