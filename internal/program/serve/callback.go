@@ -143,7 +143,6 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 			return "a whole number", ok
 		}
 	}
-	text := textWord
 	value := func(into *expression.Value) word {
 		return func(value any) (string, bool) {
 			*into = expression.Of(value)
@@ -153,12 +152,12 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 	switch verb {
 	case interpreter.AnswerComplete:
 		return map[string]word{
-			"result": value(&into.Result), "option": text(&into.Option), "by": text(&into.By), "comment": text(&into.Comment),
+			"result": value(&into.Result), "option": textWord(&into.Option), "by": textWord(&into.By), "comment": textWord(&into.Comment),
 			"form": formWord(&into.Form),
 		}
 	case interpreter.AnswerFail:
 		return map[string]word{
-			"message": text(&into.Message), "details": value(&into.Details),
+			"message": textWord(&into.Message), "details": value(&into.Details),
 			"retryable": func(value any) (string, bool) {
 				yes, ok := value.(bool)
 				into.Retryable = &yes
@@ -166,7 +165,7 @@ func answerWords(verb interpreter.AnswerVerb, into *interpreter.Answer) map[stri
 			},
 		}
 	}
-	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": text(&into.Message)}
+	return map[string]word{"done": number(&into.Done), "total": number(&into.Total), "message": textWord(&into.Message)}
 }
 
 // deliverLogged is deliverAnswer between its lines in the audit log, of which line is the first. Progress is not logged.
