@@ -381,7 +381,7 @@ func TestResultsSurviveJSON(t *testing.T) {
 
 	scope := testScope(t)
 
-	for _, source := range []string{`big`, `huge`, `4 / 2`, `2 ** 70`, `1e20`, `[big, 1.5, {"a": huge}]`, `100000.0 * 10`} {
+	for _, source := range []string{`big`, `huge`, `4 / 2`, `2.5 ** 70`, `1e20`, `[big, 1.5, {"a": huge}]`, `100000.0 * 10`} {
 		result, err := evaluate(t, source, scope)
 		require.NoError(t, err, source)
 

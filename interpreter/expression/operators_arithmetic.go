@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
 )
 
 // opAdd adds two numbers, and joins two texts or two lists.
@@ -62,12 +63,12 @@ func opDiv(b *Budget, x, y any) (any, error) {
 // opMod returns the remainder of two whole numbers, with the sign of x.
 func opMod(b *Budget, x, y any) (any, error) {
 	return applyArithmetic(b, "%", "divide", x, y, modInts, func(float64, float64) (float64, error) {
-		return 0, errors.New("% needs whole numbers of 64 bits")
+		return 0, errors.New("% needs whole numbers")
 	})
 }
 
-// applyArithmetic applies an operator to two numbers: ints if both are ints, else floats. ints returns ok false to
-// leave the work to floats.
+// applyArithmetic applies an operator to two numbers. Two whole numbers are calculated with exactly, in 64 bits, and
+// are an error beyond. With a fraction on either side, floats calculates.
 func applyArithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (any, error),
 	floats func(f, g float64) (float64, error),
 ) (any, error) {
@@ -82,6 +83,9 @@ func applyArithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (
 	if err := b.chargeNumbers(x, y); err != nil {
 		return nil, err
 	}
+	if isWhole(x) && isWhole(y) {
+		return nil, beyondBits(x, y)
+	}
 	f, err := asFloat(x)
 	if err != nil {
 		return nil, err
@@ -95,6 +99,27 @@ func applyArithmetic(b *Budget, op, verb string, x, y any, ints func(a, c int) (
 		return nil, err
 	}
 	return canonicalFloat(result)
+}
+
+// isWhole reports whether a canonical number is written without a fraction: an int, or one with more digits.
+func isWhole(v any) bool {
+	if n, ok := v.(json.Number); ok {
+		return !strings.ContainsAny(string(n), ".eE")
+	}
+	_, ok := v.(int)
+	return ok
+}
+
+// beyondBits is the error of whole numbers of which at least one has more than 64 bits. As a float it would lose its
+// last digits in silence.
+func beyondBits(numbers ...any) error {
+	for _, v := range numbers {
+		if n, ok := v.(json.Number); ok {
+			return fmt.Errorf("%s does not fit in 64 bits, so arithmetic would change its digits; compare it or pass it on as it is, "+
+				"or calculate with it in SQL or Python", shortText(string(n)))
+		}
+	}
+	return errOverflow
 }
 
 func operandError(op, verb string, x, y any) error {
@@ -239,8 +264,7 @@ func opRange(b *Budget, from, to any) (any, error) {
 	return out, nil
 }
 
-// opPow raises a number to a whole power. Powers of whole numbers are exact while they fit in 64 bits, and floats
-// beyond. Other exponents are refused, because the last digits of the result would depend on the processor.
+// opPow raises a number to a whole power. Powers of whole numbers are exact in 64 bits, and an error beyond. Other exponents are refused, because the last digits of the result would depend on the processor.
 func opPow(b *Budget, x, y any) (any, error) {
 	if err := b.chargeWork(powerSteps, 0); err != nil {
 		return nil, err
@@ -253,12 +277,17 @@ func opPow(b *Budget, x, y any) (any, error) {
 		return nil, errors.New("the exponent of ** must be a whole number of 64 bits")
 	}
 	if base, ok := x.(int); ok && n >= 0 {
-		if power, ok := powInts(base, n); ok {
-			return power, nil
+		power, ok := powInts(base, n)
+		if !ok {
+			return nil, errOverflow
 		}
+		return power, nil
 	}
 	if err := b.chargeNumbers(x, nil); err != nil {
 		return nil, err
+	}
+	if isWhole(x) && n >= 0 {
+		return nil, beyondBits(x)
 	}
 	base, err := asFloat(x)
 	if err != nil {
