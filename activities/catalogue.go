@@ -23,9 +23,9 @@ import (
 	"reprise/activities/tool"
 	"reprise/activities/transfer"
 	"reprise/activities/webhook"
-	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/playbook/check"
+	"reprise/interpreter/service"
 )
 
 // Catalogue is the set of tools of a worker. It is filled before use; then it
@@ -103,7 +103,7 @@ func (c *Catalogue) RegisterTool(added tool.Tool) error {
 	switch _, writes := added.(tool.Writer); {
 	case !toolName.MatchString(spec.Name):
 		return fmt.Errorf("register tool %q: a name must consist of lower-case letters, digits and _, and start with a letter", spec.Name)
-	case spec.Name == playbook.WorkbookTool, interpreter.IsServiceActivity(spec.Name):
+	case spec.Name == playbook.WorkbookTool, service.IsActivity(spec.Name):
 		return fmt.Errorf("register tool %q: the name is reserved", spec.Name)
 	case c.tools[spec.Name] != nil:
 		return fmt.Errorf("register tool %q: the name is taken", spec.Name)

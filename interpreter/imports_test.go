@@ -23,7 +23,7 @@ const module = "reprise"
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
 	"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/playbook/check", "interpreter/queue", "interpreter/ratelimit", "interpreter/login",
-	"interpreter", "interpreter/retry", "interpreter/call",
+	"interpreter", "interpreter/tree", "interpreter/service", "interpreter/retry", "interpreter/call",
 	"interpreter/call/request", "interpreter/call/page", "interpreter/call/sink", "interpreter/call/watermark", "interpreter/call/await",
 }
 
@@ -108,8 +108,18 @@ var layers = []struct {
 	},
 	{
 		"interpreter",
-		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/queue", "interpreter/ratelimit", "interpreter/login"},
+		[]string{"interpreter/source", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/ratelimit"},
 		"what travels, scopes, loops and the graph know no call; what waits and what acts is above them",
+	},
+	{
+		"interpreter/tree",
+		[]string{"interpreter/playbook", "interpreter"},
+		"how many runs may start is decided by a count and a limit, whoever starts them",
+	},
+	{
+		"interpreter/service",
+		[]string{"interpreter/partition", "interpreter/queue", "interpreter/login", "interpreter", "interpreter/tree"},
+		"the list of what services do is above all of them, so that none knows the others",
 	},
 	{
 		"interpreter/retry",
@@ -145,7 +155,7 @@ var layers = []struct {
 		"interpreter/call",
 		[]string{
 			"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/playbook", "interpreter/ratelimit",
-			"interpreter", "interpreter/retry",
+			"interpreter", "interpreter/tree", "interpreter/retry",
 			"interpreter/call/request", "interpreter/call/page", "interpreter/call/await", "interpreter/call/sink", "interpreter/call/watermark",
 		},
 		"a call is decided alone: no graph, no queue and no host takes part in it",

@@ -18,6 +18,15 @@ type Parent struct {
 	Queue string `json:"queue,omitempty"`
 }
 
+// PausedBy lists what can pause an attempt: the control of its run, which is known up to a version, and the
+// controls of parent runs. Kept in workflow history.
+type PausedBy struct {
+	Run     string   `json:"run"`
+	Step    string   `json:"step"`
+	Version int      `json:"version,omitempty"` // counts the commands that changed the control
+	Parents []Parent `json:"parents,omitempty"`
+}
+
 // NeededFiles returns the playbooks that a call of PlaybookTool needs, directly or through other playbooks; nil for
 // none.
 func NeededFiles(book *playbook.Playbook, action *playbook.Action, files map[string]string) map[string]string {

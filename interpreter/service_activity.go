@@ -1,13 +1,8 @@
 package interpreter
 
 import (
-	"slices"
-
 	"reprise/interpreter/expression"
-	"reprise/interpreter/login"
-	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/queue"
 )
 
 // LongHistory and LargeHistory are the number of events and bytes beyond which a history is continued as new.
@@ -17,18 +12,6 @@ const (
 	LongHistory  = 3500
 	LargeHistory = 3_000_000
 )
-
-// serviceActivities are activities with which runs reach other workflows, or clean up. They make no attempt of a
-// step.
-var serviceActivities = []string{
-	AdmitActivity, CancelTreeActivity, CheckActivity, DeliverActivity, EndedActivity, ForgetActivity, PauseRateLimitActivity, MayStartActivity, PlanActivity,
-	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity, partition.ClaimActivity, partition.NoteActivity,
-	login.ChallengeActivity, login.ExchangeActivity, login.ProofActivity, RecallActivity, SettleActivity, SinksActivity, StateActivity, StateCommandActivity, StoppedActivity,
-}
-
-// IsServiceActivity reports whether the named activity makes no attempt of a step: no tool may have such a name,
-// and no event reports it.
-func IsServiceActivity(name string) bool { return slices.Contains(serviceActivities, name) }
 
 // ForgetActivity is the local activity that deletes ledger entries of calls whose results are in history.
 const ForgetActivity = "forget"

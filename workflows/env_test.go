@@ -23,6 +23,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/tree"
 	"reprise/workflows"
 	"reprise/workflows/loop"
 	"reprise/workflows/protocol"
@@ -121,8 +122,8 @@ func newStage(t *testing.T, answer play) *stage {
 	s.register(interpreter.RecallActivity, func(context.Context, interpreter.Recall) (interpreter.EarlierAnswers, error) {
 		return s.recalled, nil
 	})
-	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
-		return interpreter.AdmissionAnswer{}, nil
+	s.register(tree.MayStartActivity, func(context.Context, tree.RunStart) (tree.AdmissionAnswer, error) {
+		return tree.AdmissionAnswer{}, nil
 	})
 	s.register(interpreter.SettleActivity, func(context.Context, []string) error { return nil }) // nothing is kept
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {

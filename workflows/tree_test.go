@@ -12,20 +12,21 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"reprise/interpreter"
+	"reprise/interpreter/tree"
 	"reprise/workflows/protocol"
 )
 
 // newClosedTree is a stage whose run may start 100 others, is cancelled after a minute, and has no tree to cancel.
-func newClosedTree(t *testing.T, admit func(interpreter.RunStart) interpreter.AdmissionAnswer) *stage {
+func newClosedTree(t *testing.T, admit func(tree.RunStart) tree.AdmissionAnswer) *stage {
 	t.Helper()
 	s := newStage(t, fine)
-	s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+	s.register(tree.AdmitActivity, func(_ context.Context, in tree.RunStart) (tree.AdmissionAnswer, error) {
 		return admit(in), nil
 	})
-	s.register(interpreter.MayStartActivity, func(context.Context, interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
-		return interpreter.AdmissionAnswer{Closed: true}, nil
+	s.register(tree.MayStartActivity, func(context.Context, tree.RunStart) (tree.AdmissionAnswer, error) {
+		return tree.AdmissionAnswer{Closed: true}, nil
 	})
-	s.register(interpreter.CancelTreeActivity, func(context.Context, interpreter.CancelTree) error { return nil })
+	s.register(tree.CancelActivity, func(context.Context, tree.CancelRequest) error { return nil })
 	s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
 		Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: 100}}, nil)
 	s.env.RegisterDelayedCallback(s.env.CancelWorkflow, time.Minute)
@@ -45,9 +46,9 @@ func TestClosedTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requests := 0
-			s := newClosedTree(t, func(interpreter.RunStart) interpreter.AdmissionAnswer {
+			s := newClosedTree(t, func(tree.RunStart) tree.AdmissionAnswer {
 				requests++
-				return interpreter.AdmissionAnswer{Closed: true}
+				return tree.AdmissionAnswer{Closed: true}
 			})
 			result, took := s.run(`
   - step: outer
@@ -69,8 +70,8 @@ func TestClosedTree(t *testing.T) {
 // run was cancelled.
 func TestClosedTreeOfAdmittedRuns(t *testing.T) {
 	t.Parallel()
-	s := newClosedTree(t, func(in interpreter.RunStart) interpreter.AdmissionAnswer {
-		return interpreter.AdmissionAnswer{Count: in.Count}
+	s := newClosedTree(t, func(in tree.RunStart) tree.AdmissionAnswer {
+		return tree.AdmissionAnswer{Count: in.Count}
 	})
 	result, took := s.run(`
   - step: outer
@@ -99,22 +100,22 @@ func TestPausedStart(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, at most %d", name, most), func(t *testing.T) {
 				t.Parallel()
 				s, admitted := newStage(t, until(0, nil)), 0
-				hold := func(start interpreter.RunStart) *interpreter.Hold {
+				hold := func(start tree.RunStart) *interpreter.Hold {
 					if start.Attempt == nil || s.env.Now().Sub(began) > 2*time.Minute {
 						return nil
 					}
 					require.Equal(t, "outer", start.Attempt.Step)
 					return &interpreter.Hold{Version: 1}
 				}
-				s.register(interpreter.AdmitActivity, func(_ context.Context, in interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+				s.register(tree.AdmitActivity, func(_ context.Context, in tree.RunStart) (tree.AdmissionAnswer, error) {
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					admitted += in.Count
-					return interpreter.AdmissionAnswer{Count: in.Count, Hold: hold(in)}, nil
+					return tree.AdmissionAnswer{Count: in.Count, Hold: hold(in)}, nil
 				})
-				s.env.OnActivity(interpreter.MayStartActivity, mock.Anything, mock.Anything).Return(
-					func(_ context.Context, in interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
-						return interpreter.AdmissionAnswer{Hold: hold(in)}, nil
+				s.env.OnActivity(tree.MayStartActivity, mock.Anything, mock.Anything).Return(
+					func(_ context.Context, in tree.RunStart) (tree.AdmissionAnswer, error) {
+						return tree.AdmissionAnswer{Hold: hold(in)}, nil
 					})
 				s.env.OnActivity(interpreter.CheckActivity, mock.Anything, mock.Anything).
 					Return(interpreter.CheckResult{Limits: interpreter.RunLimits{MaxRuns: most}}, nil)

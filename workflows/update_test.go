@@ -22,6 +22,7 @@ import (
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/ratelimit"
+	"reprise/interpreter/tree"
 	"reprise/workflows/protocol"
 )
 
@@ -98,7 +99,7 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 	require.NoError(t, err)
 	ledger, err := (&partition.Ledger{}).Snapshot()
 	require.NoError(t, err)
-	tree := interpreter.Tree{Root: "r", Most: 5}
+	first := tree.Tree{Root: "r", Most: 5}
 	for name, c := range map[string]struct {
 		workflow string
 		input    any
@@ -114,8 +115,8 @@ func TestUpdatesOfTheFirstTask(t *testing.T) {
 		"partitions": {partition.WorkflowName, ledger, []sentUpdate{
 			{partition.NoteUpdate, partition.Note{}}, {partition.ClaimUpdate, partition.ClaimRequest{}},
 		}, nil},
-		"a tree of runs": {interpreter.TreeWorkflow, interpreter.Census{}, []sentUpdate{
-			{interpreter.TreeUpdate, interpreter.Admission{Tree: tree, Runs: []string{"r"}, Count: 1}},
+		"a tree of runs": {tree.WorkflowName, tree.Census{}, []sentUpdate{
+			{tree.AdmitUpdate, tree.Admission{Tree: first, Runs: []string{"r"}, Count: 1}},
 		}, []string{"accepted"}},
 		"a rate limit": {ratelimit.WorkflowName, ratelimit.Limiter{}, []sentUpdate{
 			{ratelimit.LeaseUpdate, ratelimit.LeaseRequest{Limit: ratelimit.Limit{Requests: 5, PerSeconds: 1}, Count: 1}},

@@ -12,6 +12,7 @@ import (
 	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
+	"reprise/interpreter/tree"
 	"reprise/workflows/keeper"
 	"reprise/workflows/loop"
 	"reprise/workflows/protocol"
@@ -39,7 +40,7 @@ func Register(registry Registry) {
 		incremental.WorkflowName:         keeper.StateWorkflow,
 		partition.WorkflowName:           keeper.PartitionsWorkflow,
 		interpreter.StateCommandWorkflow: keeper.StateCommandWorkflow,
-		interpreter.TreeWorkflow:         keeper.TreeWorkflow,
+		tree.WorkflowName:                keeper.TreeWorkflow,
 	} {
 		registry.RegisterWorkflowWithOptions(shared, workflow.RegisterOptions{Name: name, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade})
 	}

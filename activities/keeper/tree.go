@@ -19,6 +19,7 @@ import (
 	"reprise/internal/base/slots"
 	"reprise/internal/base/visibility"
 	"reprise/interpreter"
+	"reprise/interpreter/tree"
 )
 
 const (
@@ -38,9 +39,9 @@ func TreeActivities(
 ) map[string]any {
 	t := &trees{holds: hold, cancelled: cancelled, slots: slots.New(admissionsOfOne, 0)}
 	return map[string]any{
-		interpreter.AdmitActivity:      t.admitRuns,
-		interpreter.MayStartActivity:   t.mayStart,
-		interpreter.CancelTreeActivity: t.cancelTree,
+		tree.AdmitActivity:    t.admitRuns,
+		tree.MayStartActivity: t.mayStart,
+		tree.CancelActivity:   t.cancelTree,
 	}
 }
 
@@ -58,15 +59,15 @@ type closedRun struct{ tree, run string }
 
 // admitRuns asks the workflow of a tree of runs to admit more runs, in their order, and reports
 // whether they may start now.
-func (t *trees) admitRuns(ctx context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
+func (t *trees) admitRuns(ctx context.Context, start tree.RunStart) (tree.AdmissionAnswer, error) {
 	defer heartbeat.StartSending(ctx)()
 	leave, err := t.slots.Enter(ctx, start.Tree.WorkflowID())
 	if err != nil {
-		return interpreter.AdmissionAnswer{}, err
+		return tree.AdmissionAnswer{}, err
 	}
 	defer leave()
 	if start.Count > 0 && t.isClosed(ctx, start.Admission) {
-		return interpreter.AdmissionAnswer{Closed: true}, nil
+		return tree.AdmissionAnswer{Closed: true}, nil
 	}
 	admitted, err := admitRuns(ctx, start.Admission)
 	if err != nil || admitted.Count == 0 {
@@ -78,7 +79,7 @@ func (t *trees) admitRuns(ctx context.Context, start interpreter.RunStart) (inte
 
 // mayStart answers for a run that has been admitted already: whether its tree is closed, and
 // whether a person holds its attempt.
-func (t *trees) mayStart(ctx context.Context, start interpreter.RunStart) (admitted interpreter.AdmissionAnswer, err error) {
+func (t *trees) mayStart(ctx context.Context, start tree.RunStart) (admitted tree.AdmissionAnswer, err error) {
 	if admitted.Closed = t.isClosed(ctx, start.Admission); admitted.Closed {
 		return admitted, nil
 	}
@@ -97,20 +98,20 @@ func (t *trees) startHold(ctx context.Context, attempt *interpreter.PausedBy) (*
 
 // closeTree makes the tree's workflow refuse further runs that other runs wait for. The request does not wait in the
 // queue of this worker's admissions.
-func (t *trees) closeTree(ctx context.Context, tree interpreter.Tree, run string) error {
-	if _, err := admitRuns(ctx, interpreter.Admission{Tree: tree, Close: run}); err != nil {
+func (t *trees) closeTree(ctx context.Context, of tree.Tree, run string) error {
+	if _, err := admitRuns(ctx, tree.Admission{Tree: of, Close: run}); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = append(t.closed, closedRun{tree.WorkflowID(), run})
+	t.closed = append(t.closed, closedRun{of.WorkflowID(), run})
 	t.closed = t.closed[max(0, len(t.closed)-rememberedClosed):]
 	return nil
 }
 
 // isClosed reports whether this worker knows that a run that waits for the requested ones was cancelled: the root,
 // or a run whose tree this worker has cancelled. The tree's workflow knows about the others.
-func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) bool {
+func (t *trees) isClosed(ctx context.Context, admission tree.Admission) bool {
 	t.mu.Lock()
 	closed := slices.ContainsFunc(t.closed, func(closed closedRun) bool {
 		return closed.tree == admission.Tree.WorkflowID() && slices.Contains(admission.Runs, closed.run)
@@ -124,13 +125,13 @@ func (t *trees) isClosed(ctx context.Context, admission interpreter.Admission) b
 
 // admitRuns has the workflow of a tree of runs admit more of them. An
 // activity that is delivered again gets the answer that the first delivery got.
-func admitRuns(ctx context.Context, admission interpreter.Admission) (admitted interpreter.AdmissionAnswer, err error) {
-	info, tree := activity.GetInfo(ctx), lasting{
-		name: interpreter.TreeWorkflow, id: admission.Tree.WorkflowID(), query: interpreter.TreeQuery, priority: 1, // many wait for it
+func admitRuns(ctx context.Context, admission tree.Admission) (admitted tree.AdmissionAnswer, err error) {
+	info, census := activity.GetInfo(ctx), lasting{
+		name: tree.WorkflowName, id: admission.Tree.WorkflowID(), query: tree.CensusQuery, priority: 1, // many wait for it
 		summary: fmt.Sprintf("counts the child runs of a first run, of which %d may start", admission.Tree.Most),
 	}
-	err = updateLasting[interpreter.Census](ctx, tree, client.UpdateWorkflowOptions{
-		UpdateID: info.WorkflowExecution.RunID + "/" + info.ActivityID, UpdateName: interpreter.TreeUpdate, Args: []any{admission},
+	err = updateLasting[tree.Census](ctx, census, client.UpdateWorkflowOptions{
+		UpdateID: info.WorkflowExecution.RunID + "/" + info.ActivityID, UpdateName: tree.AdmitUpdate, Args: []any{admission},
 	}, &admitted)
 	if err != nil {
 		return admitted, fmt.Errorf("ask whether %d runs may start: %w", admission.Count, err)
@@ -149,22 +150,22 @@ const (
 
 // cancelTree cancels all workflows that belong to a cancelled run, at any depth, and prevents
 // further ones. Runs that no other run waits for do not belong to it, nor do their children.
-func (t *trees) cancelTree(ctx context.Context, tree interpreter.CancelTree) error {
+func (t *trees) cancelTree(ctx context.Context, cancel tree.CancelRequest) error {
 	defer heartbeat.StartSending(ctx)()
-	if tree.Tree.Most > 0 {
-		if err := t.closeTree(ctx, tree.Tree, tree.Run); err != nil {
+	if cancel.Tree.Most > 0 {
+		if err := t.closeTree(ctx, cancel.Tree, cancel.Run); err != nil {
 			return err
 		}
 	}
 	cancelled := map[string]bool{}
 	for quiet := 0; quiet < cancelQuiet; quiet++ {
-		levels, err := openDescendants(ctx, tree)
+		levels, err := openDescendants(ctx, cancel)
 		if err != nil {
 			return err
 		}
 		for _, level := range levels {
 			level = slices.DeleteFunc(level, func(w *commonpb.WorkflowExecution) bool { return cancelled[w.GetRunId()] })
-			if err := cancelAll(ctx, tree, level); err != nil {
+			if err := cancelAll(ctx, cancel, level); err != nil {
 				return err
 			}
 			for _, w := range level {
@@ -181,16 +182,16 @@ func (t *trees) cancelTree(ctx context.Context, tree interpreter.CancelTree) err
 // openDescendants returns the workflows that belong to the cancelled run, the nearest first. A
 // parent is cancelled before the child that it waits for, so that it does not take the child's
 // end for a failure.
-func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*commonpb.WorkflowExecution, error) {
+func openDescendants(ctx context.Context, cancel tree.CancelRequest) ([][]*commonpb.WorkflowExecution, error) {
 	c, all := activity.GetClient(ctx), map[string]*workflowpb.WorkflowExecutionInfo{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: activity.GetInfo(ctx).Namespace, PageSize: 1000,
-		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + visibility.Quote(tree.First),
+		Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + visibility.Quote(cancel.First),
 	}
 	for {
 		page, err := c.ListWorkflow(ctx, request)
 		if err != nil {
-			return nil, fmt.Errorf("list the child runs of %s: %w", tree.Run, err)
+			return nil, fmt.Errorf("list the child runs of %s: %w", cancel.Run, err)
 		}
 		for _, info := range page.GetExecutions() {
 			all[info.GetExecution().GetWorkflowId()] = info
@@ -201,7 +202,7 @@ func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*com
 	}
 	var levels [][]*commonpb.WorkflowExecution
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		level := depthUnder(all, id, tree.Run)
+		level := depthUnder(all, id, cancel.Run)
 		for len(levels) < level {
 			levels = append(levels, nil)
 		}
@@ -217,7 +218,7 @@ func openDescendants(ctx context.Context, tree interpreter.CancelTree) ([][]*com
 func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor string) int {
 	for depth := 1; depth <= len(all); depth++ {
 		info := all[id]
-		if _, detached := info.GetMemo().GetFields()[interpreter.DetachedMemo]; info == nil || detached {
+		if _, detached := info.GetMemo().GetFields()[tree.DetachedMemo]; info == nil || detached {
 			return 0
 		}
 		if id = info.GetParentExecution().GetWorkflowId(); id == ancestor {
@@ -228,11 +229,11 @@ func depthUnder(all map[string]*workflowpb.WorkflowExecutionInfo, id, ancestor s
 }
 
 // cancelAll cancels workflows, some at a time.
-func cancelAll(ctx context.Context, tree interpreter.CancelTree, open []*commonpb.WorkflowExecution) error {
+func cancelAll(ctx context.Context, cancel tree.CancelRequest, open []*commonpb.WorkflowExecution) error {
 	var group errgroup.Group
 	group.SetLimit(cancelledAtOnce)
 	for _, w := range open {
-		group.Go(func() error { return requestCancel(ctx, w, "", "the run "+tree.Run+" was cancelled") })
+		group.Go(func() error { return requestCancel(ctx, w, "", "the run "+cancel.Run+" was cancelled") })
 	}
 	return group.Wait()
 }

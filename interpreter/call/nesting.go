@@ -9,6 +9,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/tree"
 )
 
 // Nesting describes the parent runs of a task, and what its child runs need. Kept in workflow history.
@@ -18,7 +19,7 @@ type Nesting struct {
 	// Depth is the number of parent runs, including those that do not wait for their child.
 	Depth int `json:"depth,omitempty"`
 	// Tree names the workflow that counts all descendants of the first run, and refuses those above the limit.
-	Tree interpreter.Tree `json:"tree,omitzero"`
+	Tree tree.Tree `json:"tree,omitzero"`
 	// The following fields are set if the step runs another playbook. Files are the playbooks that it names, and
 	// those that these name in turn.
 	Files            map[string]string `json:"files,omitempty"`

@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/tree"
 	"reprise/workflows/gate"
 	"reprise/workflows/protocol"
 )
@@ -102,8 +103,8 @@ func (c *Controls) HoldFor(step string) *interpreter.PausedBy {
 }
 
 // AdmissionRequest returns the request to admit count runs that this run waits for.
-func (c *Controls) AdmissionRequest(tree interpreter.Tree, count int) interpreter.Admission {
-	admission := interpreter.Admission{Tree: tree, Count: count}
+func (c *Controls) AdmissionRequest(of tree.Tree, count int) tree.Admission {
+	admission := tree.Admission{Tree: of, Count: count}
 	for _, parent := range c.Parents {
 		admission.Runs = append(admission.Runs, parent.Run)
 	}

@@ -11,6 +11,7 @@ import (
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/tree"
 	"reprise/workflows/control"
 	"reprise/workflows/gate"
 	"reprise/workflows/protocol"
@@ -70,7 +71,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 			late = true
 			cancel()
 			ctx, _ = workflow.NewDisconnectedContext(ctx)
-			CancelTree(ctx, interpreter.CancelTree{Tree: input.Called.Tree, Run: id})
+			CancelTree(ctx, tree.CancelRequest{Tree: input.Called.Tree, Run: id})
 		})
 	}
 	to := gate.ToChild(protocol.PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
@@ -149,20 +150,20 @@ func (a *Allowance) Unused() int {
 
 // admitRun requests admission for a run that the call starts. It returns nil if the run may start now, else the
 // outcome of the attempt. An attempt that is held by a pause keeps its admission.
-func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step string) *interpreter.Outcome {
+func (d *Driver) admitRun(ctx workflow.Context, of tree.Tree, step string) *interpreter.Outcome {
 	d.Allowance = cmp.Or(d.Allowance, &Allowance{})
-	var admitted interpreter.AdmissionAnswer
+	var admitted tree.AdmissionAnswer
 	var err error
 	switch {
-	case tree.Most == 0, d.Allowance.Consume(1) == 1:
-		admitted = mayStart(ctx, tree, step)
+	case of.Most == 0, d.Allowance.Consume(1) == 1:
+		admitted = mayStart(ctx, of, step)
 	case d.Allowance.None:
-		return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+		return &interpreter.Outcome{Err: of.TooManyRuns(step)}
 	default:
 		controls := control.ControlsOf(ctx)
-		start := interpreter.RunStart{Admission: controls.AdmissionRequest(tree, 1), Attempt: controls.HoldFor(step)}
+		start := tree.RunStart{Admission: controls.AdmissionRequest(of, 1), Attempt: controls.HoldFor(step)}
 		if admitted, err = RequestAdmission(ctx, start, step); err == nil && ctx.Err() == nil && admitted.Count == 0 {
-			return &interpreter.Outcome{Err: tree.TooManyRuns(step)}
+			return &interpreter.Outcome{Err: of.TooManyRuns(step)}
 		}
 	}
 	switch {
@@ -173,7 +174,7 @@ func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step stri
 	case admitted.Hold == nil:
 		return nil
 	}
-	if tree.Most > 0 {
+	if of.Most > 0 {
 		d.Allowance.Left++
 	}
 	return &interpreter.Outcome{PutOff: &interpreter.PutOff{Hold: admitted.Hold}}
@@ -181,11 +182,11 @@ func (d *Driver) admitRun(ctx workflow.Context, tree interpreter.Tree, step stri
 
 // mayStart reports whether an admitted run may start now. If a parent run was cancelled in the meantime, it returns
 // false, after ctx has been cancelled too. Runs that do not respond cause no delay.
-func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpreter.AdmissionAnswer {
+func mayStart(ctx workflow.Context, of tree.Tree, step string) tree.AdmissionAnswer {
 	controls := control.ControlsOf(ctx)
-	start := interpreter.RunStart{Admission: controls.AdmissionRequest(tree, 0), Attempt: controls.HoldFor(step)}
-	to := gate.ToLocal(interpreter.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
-	answer, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start now")
+	start := tree.RunStart{Admission: controls.AdmissionRequest(of, 0), Attempt: controls.HoldFor(step)}
+	to := gate.ToLocal(tree.MayStartActivity, mayStartTimeout, "checks whether step "+step+" may start a run now")
+	answer, err := gate.Send[tree.AdmissionAnswer](ctx, to, start, "the question whether a run may start now")
 	if answer.Closed {
 		ctx.Done().Receive(ctx, nil) // the cancel of this run will arrive
 	}
@@ -197,7 +198,7 @@ func mayStart(ctx workflow.Context, tree interpreter.Tree, step string) interpre
 
 // RequestAdmission requests the admission of runs. If a parent run was cancelled, it waits for the cancel of ctx:
 // if this run ended earlier, a parent that does not know of the cancel yet would see a failure.
-func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step string) (interpreter.AdmissionAnswer, error) {
+func RequestAdmission(ctx workflow.Context, start tree.RunStart, step string) (tree.AdmissionAnswer, error) {
 	summary := fmt.Sprintf("asks whether step %s may start a run", step)
 	switch {
 	case start.Count > 1:
@@ -205,8 +206,8 @@ func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step str
 	case start.Count < 0:
 		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -start.Count, step)
 	}
-	to := gate.ToTool(interpreter.AdmitActivity, admitTimeout, summary)
-	admitted, err := gate.Send[interpreter.AdmissionAnswer](ctx, to, start, "the question whether a run may start")
+	to := gate.ToTool(tree.AdmitActivity, admitTimeout, summary)
+	admitted, err := gate.Send[tree.AdmissionAnswer](ctx, to, start, "the question whether a run may start")
 	if admitted.Closed {
 		ctx.Done().Receive(ctx, nil) // the cancel of this run will arrive
 	}
@@ -214,14 +215,14 @@ func RequestAdmission(ctx workflow.Context, start interpreter.RunStart, step str
 }
 
 // CancelTree cancels all descendants of a run. Whether that succeeded shows in their ends.
-func CancelTree(ctx workflow.Context, tree interpreter.CancelTree) {
-	tree.First = tree.Run
+func CancelTree(ctx workflow.Context, request tree.CancelRequest) {
+	request.First = request.Run
 	if root := workflow.GetInfo(ctx).RootWorkflowExecution; root != nil {
-		tree.First = root.ID
+		request.First = root.ID
 	}
-	to := gate.ToTool(interpreter.CancelTreeActivity, cancelTreeTimeout, "cancels the child runs")
+	to := gate.ToTool(tree.CancelActivity, cancelTreeTimeout, "cancels the child runs")
 	to.Urgent = true
-	if _, err := gate.Send[struct{}](ctx, to, tree, "the names of runs"); err != nil {
+	if _, err := gate.Send[struct{}](ctx, to, request, "the names of runs"); err != nil {
 		gate.Logger(ctx).Warn("cannot cancel the child runs immediately", "error", err)
 	}
 }

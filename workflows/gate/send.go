@@ -15,6 +15,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
+	"reprise/interpreter/tree"
 	"reprise/workflows/protocol"
 )
 
@@ -239,7 +240,7 @@ func (d Recipient) sendOptions(ctx workflow.Context) workflow.Context {
 		}
 		if d.kind == isDetached {
 			options.ParentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
-			options.Memo = map[string]any{interpreter.DetachedMemo: true}
+			options.Memo = map[string]any{tree.DetachedMemo: true}
 		}
 		if len(d.Attributes) > 0 {
 			options.TypedSearchAttributes = temporal.NewSearchAttributes(d.Attributes...)

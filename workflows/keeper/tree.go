@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/tree"
 	"reprise/workflows/gate"
 )
 
@@ -18,23 +19,23 @@ const (
 )
 
 // TreeWorkflow counts the runs that start in the tree of a first run.
-func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
+func TreeWorkflow(ctx workflow.Context, census tree.Census) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel would make it forget
 	ctx = gate.WithOutbox(ctx, interpreter.RunLimits{})
 	if err := census.Check(); err != nil {
 		return gate.UnfitError(err)
 	}
-	k := &tree{census: census, seen: -1}
+	k := &treeService{census: census, seen: -1}
 	err := errors.Join(
-		workflow.SetUpdateHandlerWithOptions(ctx, interpreter.TreeUpdate,
-			func(ctx workflow.Context, admission interpreter.Admission) (interpreter.AdmissionAnswer, error) {
+		workflow.SetUpdateHandlerWithOptions(ctx, tree.AdmitUpdate,
+			func(ctx workflow.Context, admission tree.Admission) (tree.AdmissionAnswer, error) {
 				k.requests++
 				admitted := k.census.AdmitRuns(admission)
 				workflow.SetCurrentDetails(ctx, fmt.Sprintf("%d runs of %d were admitted", k.census.Admitted, admission.Tree.Most))
 				return admitted, nil
 			},
-			workflow.UpdateHandlerOptions{Validator: interpreter.Admission.Check}),
-		workflow.SetQueryHandler(ctx, interpreter.TreeQuery, func() (interpreter.Census, error) { return k.census, nil }),
+			workflow.UpdateHandlerOptions{Validator: tree.Admission.Check}),
+		workflow.SetQueryHandler(ctx, tree.CensusQuery, func() (tree.Census, error) { return k.census, nil }),
 	)
 	if err != nil {
 		return err
@@ -42,28 +43,30 @@ func TreeWorkflow(ctx workflow.Context, census interpreter.Census) error {
 	return serveUntilOver(ctx, k)
 }
 
-// tree connects the census of a tree to its workflow.
-type tree struct {
-	census         interpreter.Census
+// treeService connects the census of a tree to its workflow.
+type treeService struct {
+	census         tree.Census
 	requests, seen int // received so far, and at the begin of the last wait
 	idle           workflow.Future
 }
 
-func (k *tree) isOver(ctx workflow.Context) bool { return k.seen == k.requests && !k.isLong(ctx) }
+func (k *treeService) isOver(ctx workflow.Context) bool {
+	return k.seen == k.requests && !k.isLong(ctx)
+}
 
-func (k *tree) isLong(ctx workflow.Context) bool {
+func (k *treeService) isLong(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested()
 }
 
-func (k *tree) actWhenDue(ctx workflow.Context) {
+func (k *treeService) actWhenDue(ctx workflow.Context) {
 	k.seen = k.requests
 	k.idle = workflow.NewTimerWithOptions(ctx, treeIdle, workflow.TimerOptions{Summary: "idle"})
 }
 
-func (k *tree) isDue(workflow.Context) bool { return k.idle.IsReady() }
+func (k *treeService) isDue(workflow.Context) bool { return k.idle.IsReady() }
 
-func (k *tree) afterWait(workflow.Context) {}
+func (k *treeService) afterWait(workflow.Context) {}
 
-func (k *tree) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
-	return gate.ContinueAsNew(ctx, interpreter.TreeWorkflow, k.census, "the count of a tree's runs")
+func (k *treeService) continueAsNew(ctx workflow.Context) (failure *interpreter.ErrorObject, next error) {
+	return gate.ContinueAsNew(ctx, tree.WorkflowName, k.census, "the count of a tree's runs")
 }

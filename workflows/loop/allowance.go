@@ -3,7 +3,7 @@ package loop
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/interpreter"
+	"reprise/interpreter/tree"
 	"reprise/workflows/drive"
 	"reprise/workflows/gate"
 )
@@ -29,7 +29,7 @@ func (l *Loop) admitRuns(ctx workflow.Context, n, rest int) int {
 	}
 	if a := &l.allowance; !a.None && a.Left < n {
 		count := runsToRequest(n, rest) - a.Left
-		admitted, err := drive.RequestAdmission(ctx, interpreter.RunStart{Admission: l.controls.AdmissionRequest(l.Input.Task.Nesting.Tree, count)}, l.step.Name)
+		admitted, err := drive.RequestAdmission(ctx, tree.RunStart{Admission: l.controls.AdmissionRequest(l.Input.Task.Nesting.Tree, count)}, l.step.Name)
 		a.Left += admitted.Count
 		a.None = err == nil && ctx.Err() == nil && admitted.Count < count
 	}
@@ -46,7 +46,7 @@ func (l *Loop) returnAllowance(ctx workflow.Context) {
 		return
 	}
 	back := l.controls.AdmissionRequest(l.Input.Task.Nesting.Tree, -l.allowance.Left)
-	if _, err := drive.RequestAdmission(ctx, interpreter.RunStart{Admission: back}, l.step.Name); err != nil {
+	if _, err := drive.RequestAdmission(ctx, tree.RunStart{Admission: back}, l.step.Name); err != nil {
 		gate.Logger(ctx).Warn("cannot give runs back that did not start", "error", err)
 	}
 	l.allowance.Left = 0
@@ -60,6 +60,6 @@ func (l *Loop) cancelRuns(ctx workflow.Context) {
 	}
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	workflow.Go(disconnected, func(ctx workflow.Context) {
-		drive.CancelTree(ctx, interpreter.CancelTree{Run: workflow.GetInfo(ctx).WorkflowExecution.ID})
+		drive.CancelTree(ctx, tree.CancelRequest{Run: workflow.GetInfo(ctx).WorkflowExecution.ID})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
+	"reprise/interpreter/tree"
 )
 
 // Input starts a run. It is kept in workflow history and holds everything that the run depends on: one workflow
@@ -58,7 +59,7 @@ type ParentAttempt struct {
 	Depth   int                  `json:"depth"`
 	Parents []interpreter.Parent `json:"parents,omitempty"`
 	// Tree is the tree of the outermost run, which bounds the number of its descendants.
-	Tree interpreter.Tree `json:"tree,omitzero"`
+	Tree tree.Tree `json:"tree,omitzero"`
 	// ScheduledAt is when the parent run was scheduled.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
 	// Key and Lap are as in RunInfo.

@@ -12,6 +12,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/tree"
 	"reprise/workflows/control"
 	"reprise/workflows/protocol"
 )
@@ -76,11 +77,11 @@ func (f *frame) addWarning(text string) {
 }
 
 // runTree returns the tree that the run belongs to.
-func (f *frame) runTree() interpreter.Tree {
+func (f *frame) runTree() tree.Tree {
 	if called := f.input.Called; called != nil {
 		return called.Tree
 	}
-	return interpreter.Tree{Root: f.First, Most: f.Limits.MaxRuns}
+	return tree.Tree{Root: f.First, Most: f.Limits.MaxRuns}
 }
 
 // knownFiles returns the playbooks that the run names, by file name.

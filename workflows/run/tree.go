@@ -3,7 +3,7 @@ package run
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"reprise/interpreter"
+	"reprise/interpreter/tree"
 	"reprise/workflows/drive"
 )
 
@@ -17,7 +17,7 @@ func (r *run) watchCancel(ctx, branches workflow.Context) {
 	workflow.Go(disconnected, func(ctx workflow.Context) {
 		branches.Done().Receive(ctx, nil)
 		if len(r.controls.Parents) == 0 || r.Failure != nil { // otherwise the run that was cancelled first does it
-			drive.CancelTree(ctx, interpreter.CancelTree{Tree: r.runTree(), Run: r.id})
+			drive.CancelTree(ctx, tree.CancelRequest{Tree: r.runTree(), Run: r.id})
 		}
 	})
 }

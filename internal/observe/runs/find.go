@@ -20,6 +20,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
+	"reprise/interpreter/service"
 	"reprise/workflows/protocol"
 )
 
@@ -232,7 +233,7 @@ func (r *Reader) describeRun(ctx context.Context, id, runID string) (Found, erro
 func stalledBy(pending []*workflowpb.PendingActivityInfo) string {
 	for _, one := range pending {
 		name, failure := one.GetActivityType().GetName(), one.GetLastFailure()
-		if interpreter.IsServiceActivity(name) && name != interpreter.StateActivity && failure.GetApplicationFailureInfo() != nil {
+		if service.IsActivity(name) && name != interpreter.StateActivity && failure.GetApplicationFailureInfo() != nil {
 			return failure.GetMessage()
 		}
 	}

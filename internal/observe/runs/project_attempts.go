@@ -15,6 +15,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/service"
 	"reprise/workflows/protocol"
 )
 
@@ -55,7 +56,7 @@ func (in attemptInput) callOf() callID { return callID{in.Step, in.Visit, indexO
 
 func (p *projector) activityScheduled(event *historypb.HistoryEvent) error {
 	attributes := event.GetActivityTaskScheduledEventAttributes()
-	if interpreter.IsServiceActivity(attributes.GetActivityType().GetName()) {
+	if service.IsActivity(attributes.GetActivityType().GetName()) {
 		return nil
 	}
 	of := &madeActivity{id: attributes.GetActivityId(), scheduled: event.GetEventTime().AsTime()}

@@ -32,6 +32,7 @@ import (
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
+	"reprise/interpreter/tree"
 	"reprise/workflows/protocol"
 )
 
@@ -274,14 +275,14 @@ func (s *stage) registerAlone() {
 			return s.suite.checkOnce(in, func() interpreter.CheckResult { return activities.CheckPlaybook(checks, in) }), nil
 		},
 		queue.EnterActivity: s.enterQueue,
-		interpreter.AdmitActivity: func(_ context.Context, start interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
-			return interpreter.AdmissionAnswer{Count: start.Count}, nil
+		tree.AdmitActivity: func(_ context.Context, start tree.RunStart) (tree.AdmissionAnswer, error) {
+			return tree.AdmissionAnswer{Count: start.Count}, nil
 		},
-		interpreter.MayStartActivity: func(context.Context, interpreter.RunStart) (interpreter.AdmissionAnswer, error) {
-			return interpreter.AdmissionAnswer{}, nil
+		tree.MayStartActivity: func(context.Context, tree.RunStart) (tree.AdmissionAnswer, error) {
+			return tree.AdmissionAnswer{}, nil
 		},
-		interpreter.CancelTreeActivity: func(context.Context, interpreter.CancelTree) error { return nil },
-		interpreter.SettleActivity:     func(context.Context, []string) error { return nil },
+		tree.CancelActivity:        func(context.Context, tree.CancelRequest) error { return nil },
+		interpreter.SettleActivity: func(context.Context, []string) error { return nil },
 		interpreter.RecallActivity: func(context.Context, interpreter.Recall) (interpreter.EarlierAnswers, error) {
 			return interpreter.EarlierAnswers{}, nil
 		},

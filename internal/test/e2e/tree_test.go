@@ -18,6 +18,7 @@ import (
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/tree"
 	"reprise/workflows/protocol"
 )
 
@@ -159,8 +160,8 @@ func TestRunsLimitOutlivesItsWorkflow(t *testing.T) {
 	w.awaited(run.GetID(), "ask")
 	described, err := w.env.Client().DescribeWorkflowExecution(t.Context(), run.GetID(), run.GetRunID())
 	require.NoError(t, err)
-	tree := interpreter.Tree{Root: described.GetWorkflowExecutionInfo().GetFirstRunId()}.WorkflowID()
-	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), tree, "", "a test"))
+	id := tree.Tree{Root: described.GetWorkflowExecutionInfo().GetFirstRunId()}.WorkflowID()
+	require.NoError(t, w.env.Client().TerminateWorkflow(t.Context(), id, "", "a test"))
 	w.answers(run.GetID(), interpreter.Answer{AnswerTo: interpreter.AnswerTo{Step: "ask"}, Verb: interpreter.AnswerComplete})
 	result, err := w.outcome(run)
 	require.NoError(t, err)
@@ -256,7 +257,7 @@ func TestFailureBudgetReachesAllChildRuns(t *testing.T) {
 	cancels := map[string]bool{}
 	for _, history := range w.histories {
 		for _, event := range history.History.GetEvents() {
-			if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == interpreter.CancelTreeActivity {
+			if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == tree.CancelActivity {
 				cancels[history.WorkflowID] = true
 			}
 		}
@@ -276,7 +277,7 @@ func TestFewAdmissionsAtATime(t *testing.T) {
 	var open, most atomic.Int64
 	count := func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		update, isUpdate := request.(*workflowservice.UpdateWorkflowExecutionRequest)
-		if isUpdate && update.GetRequest().GetInput().GetName() == interpreter.TreeUpdate {
+		if isUpdate && update.GetRequest().GetInput().GetName() == tree.AdmitUpdate {
 			now := open.Add(1)
 			defer open.Add(-1)
 			for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {

@@ -1,21 +1,28 @@
-package interpreter
+// Package tree counts the runs of a tree, a first run with all its descendants, and decides how many more may start.
+package tree
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 
+	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
 
-// Names of the workflow that counts the runs of a tree, and of its update and query.
+// Names of the workflow that counts the runs of a tree, of its update and its query, and of the activities that reach
+// it. They are part of histories, so they never change.
 const (
-	TreeWorkflow       = "TreeWorkflow"
-	TreeUpdate         = "admit"
-	TreeQuery          = "tree"
-	AdmitActivity      = "admit-runs"
-	MayStartActivity   = "may-start"
-	CancelTreeActivity = "cancel-tree"
+	WorkflowName = "TreeWorkflow"
+	// AdmitUpdate takes an Admission and returns an AdmissionAnswer.
+	AdmitUpdate = "admit"
+	// CensusQuery returns a Census.
+	CensusQuery = "tree"
+	// AdmitActivity and MayStartActivity take a RunStart and return an AdmissionAnswer. CancelActivity takes a
+	// CancelRequest.
+	AdmitActivity    = "admit-runs"
+	MayStartActivity = "may-start"
+	CancelActivity   = "cancel-tree"
 )
 
 // Tree is a first run with all its descendants. Kept in workflow history.
@@ -56,16 +63,7 @@ func (a Admission) Check() error {
 type RunStart struct {
 	Admission
 	// Attempt is the attempt that starts the run; nil if the runs start later, each by an attempt that asks again.
-	Attempt *PausedBy `json:"attempt,omitempty"`
-}
-
-// PausedBy lists what can pause an attempt: the control of its run, which is known up to a version, and the
-// controls of parent runs. Kept in workflow history.
-type PausedBy struct {
-	Run     string   `json:"run"`
-	Step    string   `json:"step"`
-	Version int      `json:"version,omitempty"` // counts the commands that changed the control
-	Parents []Parent `json:"parents,omitempty"`
+	Attempt *interpreter.PausedBy `json:"attempt,omitempty"`
 }
 
 // AdmissionAnswer is the result of an Admission, or of a RunStart. Kept in workflow history.
@@ -73,7 +71,7 @@ type AdmissionAnswer struct {
 	Count int `json:"count"` // of runs that may start
 	// Hold says that the run, or a parent run, is paused: nothing may start before it is resumed. Admitted runs
 	// stay admitted.
-	Hold *Hold `json:"hold,omitempty"`
+	Hold *interpreter.Hold `json:"hold,omitempty"`
 	// Closed says that none may start because a run that waits for them was cancelled.
 	Closed bool `json:"closed,omitempty"`
 }
@@ -115,9 +113,9 @@ func (c Census) Check() error {
 	return nil
 }
 
-// CancelTree requests the cancel of all descendants of a run that was cancelled, or of a loop. Kept in workflow
+// CancelRequest requests the cancel of all descendants of a run that was cancelled, or of a loop. Kept in workflow
 // history.
-type CancelTree struct {
+type CancelRequest struct {
 	// Tree is set for a cancelled run: no further runs may start below it. It is zero for a loop, which starts none
 	// by then.
 	Tree Tree `json:"tree,omitzero"`
@@ -131,10 +129,10 @@ const DetachedMemo = "reprise_detached"
 
 // TooManyRuns returns the failure of an attempt that may not start a run. It is final, because each retry would
 // start another run.
-func (t Tree) TooManyRuns(step string) *ErrorObject {
+func (t Tree) TooManyRuns(step string) *interpreter.ErrorObject {
 	text := fmt.Sprintf("step %s: the top-level run has started %d child runs, at any depth, the most that %s allows",
 		step, t.Most, playbook.RunsVariable)
-	return &ErrorObject{
-		Kind: KindPlaybook, Class: ClassFinal, Final: true, Type: "runs_limit", Message: text,
+	return &interpreter.ErrorObject{
+		Kind: interpreter.KindPlaybook, Class: interpreter.ClassFinal, Final: true, Type: "runs_limit", Message: text,
 	}
 }
