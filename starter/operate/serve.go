@@ -166,6 +166,11 @@ func serveAPI(a *cli.App, options *serveOptions) error {
 		if files.keys == nil {
 			logger.Warn("callbacks are refused: the tokens are opened with " + seal.Variable + " or " + seal.FileVariable + ", which are not set; use the key of the workers")
 		}
+		go func() {
+			if err := files.callers.ReadProviderKeys(ctx); err != nil {
+				logger.Warn("the tokens of the identity provider are refused until its keys can be read", "error", err)
+			}
+		}()
 		if options.anyway {
 			logFlaws(logger, options.playbooks, files.connections)
 		}

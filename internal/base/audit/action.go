@@ -37,6 +37,7 @@ type ActorProof string
 // How names are known. ProofClaimed is what a client says of itself: whoever may write to the namespace can say it.
 const (
 	ProofToken     ActorProof = "token"
+	ProofJWT       ActorProof = "jwt" // of an identity provider
 	ProofSignature ActorProof = "signature"
 	ProofClaimed   ActorProof = "claimed"
 	ProofNone      ActorProof = "none"

@@ -123,8 +123,14 @@ deny: [10.2.7.1]`,
 	{
 		"callers.yaml", "serve, and ui",
 		"The file of `--tokens`: a map of callers to the SHA-256 hashes of their tokens, the playbooks that they may start (`*` for all), and their `role` in `starter ui`. In place of `playbooks`, " +
-			"`roles` maps patterns of playbooks to one or more of `start`, `read`, `steer`, `answer`, `decode` and `admin`. `starter serve token new NAME` prints a token and its entry.",
+			"`roles` maps patterns of playbooks to one or more of `start`, `read`, `steer`, `answer`, `decode` and `admin`. `starter serve token new NAME` prints a token and its entry. The key `jwt` names an identity provider, whose tokens have the roles in the claim " +
+			"`roles_claim`: `ROLE`, or `PATTERN=ROLE,ROLE`.",
 		`ci: {sha256: HASH, playbooks: [nightly]}
-ops: {sha256: OTHER, roles: {"*": read, "billing-*": [steer, answer]}, role: operator}`,
+ops: {sha256: OTHER, roles: {"*": read, "billing-*": [steer, answer]}, role: operator}
+jwt:
+  issuer: https://login.example.com/realms/ops
+  audience: reprise
+  jwks_url: https://login.example.com/realms/ops/protocol/openid-connect/certs
+  roles_claim: realm_access.roles`,
 	},
 }

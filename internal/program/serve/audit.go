@@ -70,13 +70,9 @@ func problemWord(err error) string {
 	return known.Type[strings.LastIndexByte(known.Type, ':')+1:]
 }
 
-// startAction returns the line about the start of a run. The name of a sender begins with @.
-func startAction(of request) audit.LoggedAction {
-	proof := audit.ProofToken
-	if strings.HasPrefix(of.Caller, "@") {
-		proof = audit.ProofSignature
-	}
-	return audit.LoggedAction{Actor: of.Caller, Proof: proof, Action: audit.Start, Target: audit.ActionTarget{Playbook: of.Playbook}}
+// action returns the line about the start of a run.
+func (o startRequest) action() audit.LoggedAction {
+	return audit.LoggedAction{Actor: o.actor, Proof: o.proof, Action: audit.Start, Target: audit.ActionTarget{Playbook: o.Playbook}}
 }
 
 // answerAction returns the line about an answer. Its token proves only that somebody was given the link.

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"reprise/internal/base/audit"
+	"reprise/internal/base/bearer"
 	"reprise/internal/base/regular"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -30,7 +32,13 @@ const anyPlaybook = "*"
 
 // caller is a client that starts runs with a token.
 type caller struct {
-	name      string
+	// name is what people read, and the logs: a key of the file, or the subject of a token of the identity
+	// provider.
+	name string
+	// id distinguishes callers: in workflow IDs, in the memos of runs, and where callers share what there is. It is the name of a
+	// caller of the file.
+	id        string
+	proof     audit.ActorProof
 	hashes    [][sha256.Size]byte // of the tokens
 	playbooks []string            // those that it may start, if it has no grants
 	grants    []grant
@@ -55,6 +63,8 @@ type Callers struct {
 	mu      sync.Mutex
 	read    fileState
 	callers []*caller
+	tokens  *bearer.Verifier // of an identity provider; nil for none
+	now     func() time.Time // nil is time.Now
 	// changed is called when the file has changed, with the error of reading it; nil for nobody.
 	changed func(what string, err error)
 	reason  string // the error that changed was last called with; "" if there was none
@@ -105,7 +115,8 @@ const mostCallers = 1 << 20
 
 // OpenCallers reads a file of callers: a YAML map from names to sha256, the hex hash of a token or a list of hashes;
 // playbooks, the list of those that the caller may start, or roles, a map from patterns of playbooks to what the caller
-// may do with their runs; and role, what the caller may do on the page of runs. Errors have the place in the file.
+// may do with their runs; and role, what the caller may do on the page of runs. The key jwt, which is no caller, names an
+// identity provider. Errors have the place in the file.
 func OpenCallers(path string) (*Callers, error) {
 	c := &Callers{path: path}
 	return c, c.readChanged()
@@ -118,7 +129,7 @@ func (c *Callers) readChanged() (err error) {
 	defer c.mu.Unlock()
 	defer func() {
 		if err != nil {
-			c.read, c.callers = fileState{}, nil
+			c.read, c.callers, c.tokens = fileState{}, nil, nil
 			c.notifyChange(err)
 		}
 	}()
@@ -136,11 +147,12 @@ func (c *Callers) readChanged() (err error) {
 	if err != nil {
 		return fmt.Errorf("read the callers: %w", err)
 	}
-	callers, err := parseCallers(c.path, text)
+	callers, settings, err := parseCallers(c.path, text)
 	if err != nil {
 		return err
 	}
 	c.read, c.callers = state, callers
+	c.trust(settings)
 	c.notifyChange(nil)
 	return nil
 }
@@ -195,36 +207,42 @@ func bearerToken(header http.Header) (token string, has bool) {
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // parseCallers parses a file of callers. Its errors quote no values: in a wrong file they may be tokens.
-func parseCallers(path string, text []byte) ([]*caller, error) {
+func parseCallers(path string, text []byte) ([]*caller, *bearer.Settings, error) {
 	value, found := playbook.DecodeData(source.NewFile(path, text))
 	if problems := found.Errors(); len(problems) > 0 {
 		what := "not a YAML map of callers"
 		if problems[0].Code == playbook.CodeDuplicateKey {
 			what = "this name or key is already above, and each may be there once"
 		}
-		return nil, fmt.Errorf("read the callers: %s:%s: %s [%s]", path, problems[0].Pos, what, problems[0].Code)
+		return nil, nil, fmt.Errorf("read the callers: %s:%s: %s [%s]", path, problems[0].Pos, what, problems[0].Code)
 	}
 	entries, ok := value.(map[string]any)
 	if !ok && value != nil {
-		return nil, fmt.Errorf("read the callers: %s: expected a map of callers such as ci: {sha256: …, playbooks: [nightly]}", path)
+		return nil, nil, fmt.Errorf("read the callers: %s: expected a map of callers such as ci: {sha256: …, playbooks: [nightly]}", path)
 	}
 	var callers []*caller
+	var settings *bearer.Settings
 	holders := map[[sha256.Size]byte]string{} // names of callers by the hashes of their tokens
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if !callerName.MatchString(name) {
-			return nil, fmt.Errorf("read the callers: %s: a caller's name consists of at most 64 letters, digits, _ and -", yamltree.PlaceOf(path, text, []string{name}))
+			return nil, nil, fmt.Errorf("read the callers: %s: a caller's name consists of at most 64 letters, digits, _ and -", yamltree.PlaceOf(path, text, []string{name}))
 		}
-		one, err := parseCaller(name, entries[name])
-		if err == nil {
+		one, err := (*caller)(nil), error(nil)
+		if name == providerKey {
+			settings, err = readProvider(entries[name])
+		} else {
+			one, err = parseCaller(name, entries[name])
+		}
+		if err == nil && one != nil {
 			err = one.claimHashes(holders)
+			callers = append(callers, one)
 		}
 		if problem, ok := errors.AsType[*callerProblem](err); ok {
 			place := yamltree.PlaceOf(path, text, append([]string{name}, problem.path...))
-			return nil, fmt.Errorf("read the callers: %s: %s: %w", place, name, problem)
+			return nil, nil, fmt.Errorf("read the callers: %s: %s: %w", place, name, problem)
 		}
-		callers = append(callers, one)
 	}
-	return callers, nil
+	return callers, settings, nil
 }
 
 // claimHashes records the caller as holder of its tokens. The error is that another caller has one of them.
@@ -247,7 +265,7 @@ func parseCaller(name string, entry any) (*caller, error) {
 	if !ok {
 		return nil, problemAt(nil, "expected a map such as {sha256: …, playbooks: [nightly]}")
 	}
-	one := &caller{name: name}
+	one := &caller{name: name, id: name, proof: audit.ProofToken}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		if err := one.readField(key, fields[key]); err != nil {
 			return nil, err
@@ -313,6 +331,9 @@ func NewToken(name string, playbooks []string, role Role, roles ...string) (toke
 	const size = 32
 	if !callerName.MatchString(name) {
 		return "", "", fmt.Errorf("%q is not a valid caller name: use at most 64 letters, digits, _ and -", name)
+	}
+	if name == providerKey {
+		return "", "", fmt.Errorf("%q is the key of an identity provider in the file of callers; use another name", name)
 	}
 	secret := make([]byte, size)
 	_, _ = rand.Read(secret) // never fails

@@ -69,14 +69,14 @@ func (s *Server) postPayloads(change payloadChange) func(http.ResponseWriter, *h
 			return answer{}, err
 		}
 		logWith(r, "caller", caller.name)
-		line := audit.LoggedAction{Actor: caller.name, Proof: audit.ProofToken, Action: change.action, Outcome: audit.Done}
+		line := audit.LoggedAction{Actor: caller.name, Proof: caller.proof, Action: change.action, Outcome: audit.Done}
 		if !caller.mayDecodeAll() || !s.isNamespace(r) {
 			return answer{}, s.logDenial(line, notFound())
 		}
 		if err := wantJSON(r.Header); err != nil {
 			return answer{}, err
 		}
-		body, leave, err := s.admitRequest(w, r, admission{arrivals: s.arrivals, slots: s.decoding, sender: caller.name, most: MaxCodecBody})
+		body, leave, err := s.admitRequest(w, r, admission{arrivals: s.arrivals, slots: s.decoding, sender: caller.id, most: MaxCodecBody})
 		if err != nil {
 			return answer{}, err
 		}

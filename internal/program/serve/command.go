@@ -52,7 +52,7 @@ func (s *Server) postCommand(w http.ResponseWriter, r *http.Request) (answer, er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), commandPatience)
 	defer cancel()
 	line := audit.LoggedAction{
-		Actor: caller.name, Proof: audit.ProofToken, Action: audit.ActionName(strings.ReplaceAll(command.Name, "-", "_")),
+		Actor: caller.name, Proof: caller.proof, Action: audit.ActionName(strings.ReplaceAll(command.Name, "-", "_")),
 		Target: audit.ActionTarget{Run: id, Step: command.Step, Index: command.Index},
 	}
 	run, err := s.findAllowed(ctx, caller, MaySteer, line)
@@ -81,7 +81,7 @@ func (s *Server) admitCaller(w http.ResponseWriter, r *http.Request) (caller *ca
 		return nil, nil, nil, err
 	}
 	logWith(r, "caller", caller.name)
-	object, leave, err = s.admitObject(w, r, caller.name)
+	object, leave, err = s.admitObject(w, r, caller.id)
 	return caller, object, leave, err
 }
 
@@ -192,7 +192,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request) (_ answer, e
 	given.By, given.ID = caller.name, rand.Text()
 	id := r.PathValue("id")
 	line := answerAction(id, given)
-	line.Proof = audit.ProofToken
+	line.Proof = caller.proof
 	run, err := s.findAllowed(r.Context(), caller, MayAnswer, line)
 	if err != nil {
 		return answer{}, err

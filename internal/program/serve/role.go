@@ -59,7 +59,7 @@ type callerProblem struct {
 func (p *callerProblem) Error() string { return p.message }
 
 func problemAt(path []string, format string, args ...any) error {
-	return &callerProblem{path: path, message: fmt.Sprintf(format, args...)}
+	return &callerProblem{path: path, message: fmt.Errorf(format, args...).Error()}
 }
 
 // readGrants reads a map of patterns to roles at a path of an entry.

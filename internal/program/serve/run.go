@@ -30,7 +30,7 @@ import (
 
 // request identifies the request that started a run. It is the run's protocol.RequestMemo, kept in workflow history.
 type request struct {
-	// Caller is the name of a caller, or @ followed by the sender of a delivery.
+	// Caller is the ID of a caller, or @ followed by the sender of a delivery.
 	Caller   string `json:"caller"`
 	Playbook string `json:"playbook"`
 	Body     string `json:"body"` // SHA-256 of the request, hex
@@ -49,13 +49,15 @@ type runDocument struct {
 	Error    *interpreter.ErrorObject `json:"error,omitempty"`
 	Warnings []string                 `json:"warnings"`
 
-	caller string // whose run it is
+	caller string // the ID of whose run it is
 }
 
 // startRequest is a request that may start a run.
 type startRequest struct {
 	request
 
+	actor    string // who starts it, by name
+	proof    audit.ActorProof
 	key      string // distinguishes requests of the caller
 	byBody   bool   // nothing but its body makes it known
 	source   []byte
@@ -102,7 +104,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) (runDocument, 
 
 // beginLogged is beginRun between its lines in the audit log.
 func (s *Server) beginLogged(ctx context.Context, order startRequest) (runDocument, error) {
-	end, err := s.beginAction(startAction(order.request))
+	end, err := s.beginAction(order.action())
 	if err != nil {
 		return runDocument{}, err
 	}
@@ -150,9 +152,10 @@ func runAnswer(document runDocument) answer {
 
 // requestOfCaller reads the request of a caller with a token. It acquires a slot, which leave releases.
 func (s *Server) requestOfCaller(caller *caller, w http.ResponseWriter, r *http.Request) (order startRequest, leave func(), err error) {
-	order = startRequest{request: request{Caller: caller.name, Playbook: r.PathValue("name")}, readable: true}
+	order = startRequest{request: request{Caller: caller.id, Playbook: r.PathValue("name")}, readable: true}
+	order.actor, order.proof = caller.name, caller.proof
 	if !caller.may(MayStart, order.Playbook) {
-		return order, nil, s.logDenial(startAction(order.request), notFound())
+		return order, nil, s.logDenial(order.action(), notFound())
 	}
 	if order.source, err = s.readPlaybook(order.Playbook); err != nil {
 		return order, nil, err
@@ -163,7 +166,7 @@ func (s *Server) requestOfCaller(caller *caller, w http.ResponseWriter, r *http.
 	if order.key, err = idempotencyKey(r.Header); err != nil {
 		return order, nil, err
 	}
-	if order.workload, leave, err = s.admitObject(w, r, caller.name); err != nil {
+	if order.workload, leave, err = s.admitObject(w, r, caller.id); err != nil {
 		return order, nil, err
 	}
 	if err = order.checkWorkload(); err != nil {
@@ -184,21 +187,6 @@ func (o *startRequest) checkWorkload() error {
 	}
 	o.Body = hashOf(text)
 	return nil
-}
-
-// callerOf returns the caller of a request with a token.
-func (s *Server) callerOf(r *http.Request) (*caller, error) {
-	if s.Callers != nil {
-		if err := s.Callers.readChanged(); err != nil {
-			s.Logger.Error("cannot read the file of callers; every token is refused until it can be read", "error", err)
-			return nil, newProblem(http.StatusServiceUnavailable, "callers", "the file of callers cannot be read; see the log of starter serve").withHeader("Retry-After", "10")
-		}
-	}
-	token, has := bearerToken(r.Header)
-	if caller := s.Callers.findCaller(token); has && caller != nil {
-		return caller, nil
-	}
-	return nil, unauthorizedProblem()
 }
 
 // readPlaybook returns the text of a playbook in the folder.
@@ -414,7 +402,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 	if err != nil {
 		return answer{}, err
 	}
-	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}, caller: caller.name}
+	document := runDocument{WorkflowID: r.PathValue("id"), RunID: run.runID, Status: interpreter.Running, Warnings: []string{}, caller: caller.id}
 	logWith(r, "workflow_id", document.WorkflowID)
 	if run.ended {
 		wait = max(wait, endedPatience)
@@ -429,13 +417,13 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) (answer, error) 
 
 // findFor finds a run that a caller started, or may read.
 func (s *Server) findFor(ctx context.Context, caller *caller, workflowID string) (found, error) {
-	leave, err := s.requests.enterRequest(ctx, caller.name)
+	leave, err := s.requests.enterRequest(ctx, caller.id)
 	if err != nil {
 		return found{}, err
 	}
 	defer leave()
 	run, err := s.findRun(ctx, workflowID)
-	if err != nil || run.Caller == caller.name {
+	if err != nil || run.Caller == caller.id {
 		return run, err
 	}
 	return run, s.checkRole(caller, MayRead, run, audit.LoggedAction{Action: audit.Read, Target: audit.ActionTarget{Run: workflowID}})
@@ -447,7 +435,7 @@ func (s *Server) checkRole(caller *caller, role CallerRole, run found, of audit.
 	if caller.may(role, run.playbook) {
 		return nil
 	}
-	of.Actor, of.Proof, of.Target.Playbook = caller.name, audit.ProofToken, run.playbook
+	of.Actor, of.Proof, of.Target.Playbook = caller.name, caller.proof, run.playbook
 	return s.logDenial(of, notFound())
 }
 

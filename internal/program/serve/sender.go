@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/audit"
 	"reprise/interpreter"
 	"reprise/interpreter/playbook"
 )
@@ -30,7 +31,8 @@ func (s *Server) requestOfSender(r *http.Request, body []byte) (startRequest, er
 	}
 	order := startRequest{
 		request: request{Caller: senderName(trigger), Playbook: name, Body: hashOf([]byte(read.id))},
-		key:     read.id, byBody: read.byBody, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
+		actor:   senderName(trigger), proof: audit.ProofSignature,
+		key: read.id, byBody: read.byBody, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
 	}
 	if trigger.Identity != "" {
 		order.Body = hashOf(body) // the header is not signed: it is another delivery's where the bodies differ
