@@ -343,9 +343,20 @@ func TestKeysThatDoNotCount(t *testing.T) {
 	key, long := ellipticKey(t, elliptic.P256()), strings.Repeat("_w", 1000)
 	good := publish(t, "a", key)
 	for _, change := range []map[string]any{
-		{"x": good["y"]}, {"x": "AA"}, {"y": ""}, {"crv": "P-384"}, {"crv": "secp256k1"}, {"x": "é"}, {"key_ops": []string{"sign"}}, {"alg": "ES384"},
-		{"kty": "RSA", "n": long, "e": "AQAB"} /* maxRSA */, {"kty": "RSA", "n": long[:400], "e": "AQ"}, {"kty": "RSA", "n": long[:400], "e": "AQAA"}, {"kty": "RSA", "n": long[:300], "e": "AQAB"},
-		{"kty": "OKP", "crv": "Ed25519", "x": "AAAA"}, {"kty": "OKP", "crv": "X25519"},
+		{"x": good["y"]},
+		{"x": "AA"},
+		{"y": ""},
+		{"crv": "P-384"},
+		{"crv": "secp256k1"},
+		{"x": "é"},
+		{"key_ops": []string{"sign"}},
+		{"alg": "ES384"},
+		{"kty": "RSA", "n": long, "e": "AQAB"},
+		/* maxRSA */ {"kty": "RSA", "n": long[:400], "e": "AQ"},
+		{"kty": "RSA", "n": long[:400], "e": "AQAA"},
+		{"kty": "RSA", "n": long[:300], "e": "AQAB"},
+		{"kty": "OKP", "crv": "Ed25519", "x": "AAAA"},
+		{"kty": "OKP", "crv": "X25519"},
 	} {
 		changed := map[string]any{}
 		for _, from := range []map[string]any{good, change} {
