@@ -78,7 +78,7 @@
     'how-to/schedule.html#when-clocks-move': ['timezone', 'time zone', 'tz', 'dst', 'daylight saving'],
     'concepts/waits.html#rate-limits': ['rate limit', 'rate limits', 'ratelimit', 'rate limiting', 'throttle', 'throttling'],
     'concepts/waits.html#between-attempts': ['backoff', 'exponential backoff', 'jitter', 'retry delay'],
-    'how-to/load-a-table.html#how-rows-meet-those-that-are-there': ['dedupe', 'dedup', 'deduplicate', 'deduplication', 'duplicates', 'upsert', 'merge'],
+    'how-to/load-a-table.html#rows-that-the-table-already-has': ['dedupe', 'dedup', 'deduplicate', 'deduplication', 'duplicates', 'upsert', 'merge'],
     'how-to/schedule.html': ['cron', 'cron job', 'cronjob', 'crontab', 'schedule'],
     'how-to/secrets.html': ['secret', 'secrets', 'credentials', 'password', 'api key', 'apikey', 'vault'],
     'how-to/call-from-outside.html': ['webhook', 'webhooks', 'http api'],

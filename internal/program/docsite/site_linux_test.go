@@ -97,7 +97,7 @@ var questions = map[string][]string{
 	"timezone":          {"how-to/schedule.html#when-clocks-move"},
 	"rate limit":        {"concepts/waits.html#rate-limits"},
 	"backoff":           {"concepts/waits.html#between-attempts"},
-	"dedupe":            {"how-to/load-a-table.html#how-rows-meet-those-that-are-there"},
+	"dedupe":            {"how-to/load-a-table.html#rows-that-the-table-already-has"},
 	"cron":              {"how-to/schedule.html"},
 	"secret":            {"how-to/secrets.html"},
 	"webhook":           {"how-to/call-from-outside.html"},
