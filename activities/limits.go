@@ -9,7 +9,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// LimitsFromEnv reads the operator's limits (docs/concepts/limits.md#of-the-operator):
+// LimitsFromEnv reads the operator's limits (docs/concepts/limits.md#limits-set-by-the-operator):
 // REPRISE_RETRY_MAX_RETRIES_LIMIT, a number of retries,
 // REPRISE_RETRY_MAX_DELAY_LIMIT, a duration such as 90s or a number of seconds,
 // REPRISE_RUNS_LIMIT, a number of runs, and REPRISE_VISITS_LIMIT, how often a run makes

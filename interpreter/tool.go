@@ -530,7 +530,7 @@ func (in ToolInput) ActivityName() string {
 func WriteActivity(tool string) string { return tool + ".write" }
 
 // A write and how the call continues after it are recorded together
-// (docs/concepts/written-once.md#a-write-that-is-made-again). A host that makes attempts and writes their results,
+// (docs/concepts/written-once.md#repeated-writes). A host that makes attempts and writes their results,
 // without going through history in between, lets the sink's ledger record how the call continues, in the
 // transaction of the write. After the loss of a worker the call continues from there, and does not read the source
 // again, which may have changed.

@@ -310,7 +310,7 @@ const (
 )
 
 // hostedSink is the call of a sink that is due. What another worker might not read
-// again is written only with a ledger entry of how the call continues (docs/concepts/written-once.md#a-write-that-is-made-again).
+// again is written only with a ledger entry of how the call continues (docs/concepts/written-once.md#repeated-writes).
 type hostedSink struct {
 	of    *hostedCall
 	sink  *call.Call

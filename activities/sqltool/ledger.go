@@ -11,7 +11,7 @@ import (
 	"reprise/interpreter"
 )
 
-// The tables of a database's ledger: docs/concepts/written-once.md#a-write-that-is-made-again.
+// The tables of a database's ledger: docs/concepts/written-once.md#repeated-writes.
 const (
 	// WritesTable holds the operation keys of mode insert.
 	WritesTable = "reprise_writes"

@@ -14,7 +14,7 @@ import (
 )
 
 // A call or loop whose rows are published together reads for a while. What other loads write to its table in the
-// meantime is newer than what it has read (docs/concepts/written-once.md#other-loads-of-the-table): before it reads,
+// meantime is newer than what it has read (docs/concepts/written-once.md#concurrent-loads-of-a-table): before it reads,
 // it makes a table beside its target, and each other write to the target adds there, in its own transaction, the keys
 // of the rows that it has written or deleted.
 //

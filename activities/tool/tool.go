@@ -49,7 +49,7 @@ type Writer interface {
 }
 
 // Ledger is a Writer that can note, in the transaction of a write, how the call
-// continues that writes (docs/concepts/written-once.md#a-write-that-is-made-again).
+// continues that writes (docs/concepts/written-once.md#repeated-writes).
 type Ledger interface {
 	Writer
 

@@ -121,7 +121,7 @@ func (c *Call) putOff(off interpreter.PutOff, now time.Time) {
 }
 
 // refuseAnswer turns a successful answer into a failure, because a policy says so, and applies the policies to it
-// (docs/concepts/attempts.md#failures-in-answers). Only the meta of the answer is kept.
+// (docs/concepts/attempts.md#failures-in-responses). Only the meta of the answer is kept.
 func (c *Call) refuseAnswer(d ruling, before beforeAnswer, answer interpreter.Outcome) {
 	r, policy := c.newReader(), c.config.Policies[d.Policy-1]
 	scope := r.answerScope(r.policyScope(), d.budget, policy, policy.Then.Fail, policy.Then.Type, policy.Then.RetryAfter)

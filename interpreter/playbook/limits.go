@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits are the limits set by the operator of the workers (docs/concepts/limits.md#of-the-operator). Zero means no
+// Limits are the limits set by the operator of the workers (docs/concepts/limits.md#limits-set-by-the-operator). Zero means no
 // limit.
 type Limits struct {
 	// MaxRetries bounds the retries after failures, without the first attempt.

@@ -73,7 +73,7 @@ type ToolSpec struct {
 // Traits are what a run knows about a tool from its name alone: workflows have no catalogue, and a replay must not
 // depend on the worker's tools. They are part of the language.
 type Traits struct {
-	// Timeout is the default time limit of one attempt (docs/concepts/limits.md#of-a-run).
+	// Timeout is the default time limit of one attempt (docs/concepts/limits.md#limits-of-a-run).
 	Timeout time.Duration
 	// Dialect is the dialect of the tool's spec.
 	Dialect string

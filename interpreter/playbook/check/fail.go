@@ -8,7 +8,7 @@ import (
 var failWords = []string{"class", "type"}
 
 // checkFail reports a fail that has no effect, and words beside it that never apply:
-// docs/concepts/attempts.md#failures-in-answers.
+// docs/concepts/attempts.md#failures-in-responses.
 func checkFail(c *checker, policy *playbook.Policy) {
 	then := &policy.Then
 	if then.Fail == nil {

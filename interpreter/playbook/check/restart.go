@@ -5,7 +5,7 @@ import (
 )
 
 // checkRestart checks that restart only follows failures, and that no sink of the step keeps pages that a restart
-// drops (docs/concepts/attempts.md#beginning-again).
+// drops (docs/concepts/attempts.md#starting-over).
 func checkRestart(c *checker, step *playbook.Step) {
 	var restarting *playbook.Policy
 	for _, policy := range step.Retry {
