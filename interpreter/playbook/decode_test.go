@@ -19,7 +19,7 @@ metadata: {name: full, description: every section, labels: {team: data}}
 timeout: 2h
 workload:
   api: "https://x"
-  ids: [1, 2.5, 12345678901234567890123, 0x10, true, null, 2024-01-01, "007"]
+  ids: [1, 2.5, 12345678901234567890123, 16, true, null, 2024-01-01, "007"]
 output: {rows: "{{ fetch.stats.success }}", fixed: [1, two]}
 workbook:
   - name: score

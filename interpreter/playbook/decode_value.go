@@ -74,7 +74,7 @@ func (d *decoder) scalarNode(node *Node, n *yaml.Node) {
 		node.origin, node.style = from.origin, from.style
 	}
 	if tag := n.ShortTag(); tag != "!!str" {
-		node.constant, node.Value = true, d.scalarValue(n)
+		node.constant, node.Value = true, d.freeValue(n)
 		return
 	}
 	template, problems := expression.ParseTemplate(n.Value)
@@ -143,7 +143,7 @@ func (d *decoder) rawText(n *yaml.Node) *Node {
 	if tag := n.ShortTag(); tag == "!!str" || tag == "!!timestamp" {
 		node.Value = n.Value
 	} else {
-		node.Value = d.scalarValue(n)
+		node.Value = d.freeValue(n)
 	}
 	return node
 }

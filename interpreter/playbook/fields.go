@@ -239,7 +239,7 @@ func (d *decoder) plainValue(n *yaml.Node) any {
 		}
 		return object
 	}
-	return d.scalarValue(n)
+	return d.freeValue(n)
 }
 
 // Fields of tools that the language itself knows.

@@ -17,6 +17,7 @@ var (
 	codeAliasCycle         = codeDoc("alias-cycle", "a YAML alias is inside its own anchor")
 	CodeBadName            = codeDoc("bad-name", "a name is empty, too long, or has characters that are not allowed in names")
 	codeBadNumber          = codeDoc("bad-number", "a number is infinite, not a number, or too large")
+	codeChangedNumber      = codeDoc("changed-number", "a number is written in a form that YAML reads as other digits, such as 010")
 	CodeConflict           = codeDoc("conflicting-keys", "two keys of a map exclude each other")
 	codeDollarBraces       = codeDoc("dollar-braces", "a template has a $ in front of it, as in GitHub Actions; the $ stays as text (warning)")
 	CodeDuplicateKey       = codeDoc("duplicate-key", "a key occurs twice in a map, or together with another spelling of it")

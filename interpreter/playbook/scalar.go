@@ -107,6 +107,26 @@ func (d *decoder) readNumber(n *yaml.Node, what string) (float64, bool) {
 	return 0, false
 }
 
+// freeValue returns the value of a scalar whose type the author leaves to YAML. A number in a form that only YAML has is an
+// error: 010 would become 8, 2024_01 would become 202401, and +49 would lose its sign, although each may be meant as text.
+func (d *decoder) freeValue(n *yaml.Node) any {
+	value := d.scalarValue(n)
+	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float") && value != nil && isChangedByYAML(n.Value) {
+		d.Errorf(positionOf(n), codeChangedNumber, "YAML reads %s as the number %s: write %s, or %q in quotes if it is text",
+			ShortenText(n.Value), expression.Text(value), expression.Text(value), ShortenText(n.Value))
+		return nil
+	}
+	return value
+}
+
+// isChangedByYAML reports whether a number is written in a form that JSON lacks and YAML reads as other digits: with a sign +, zeros in
+// front, underscores, or to another base.
+func isChangedByYAML(number string) bool {
+	digits := strings.TrimPrefix(number, "-")
+	return strings.HasPrefix(digits, "+") || strings.Contains(digits, "_") ||
+		len(digits) > 1 && digits[0] == '0' && digits[1] != '.' && digits[1] != 'e' && digits[1] != 'E'
+}
+
 // scalarValue returns the value of a scalar, according to its tag; nil if it reported a problem.
 func (d *decoder) scalarValue(n *yaml.Node) any {
 	switch n.ShortTag() {

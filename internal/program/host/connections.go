@@ -81,7 +81,7 @@ func readConnections(path string) (activities.Connections, error) {
 	if problems := found.Errors(); len(problems) > 0 {
 		// A parse error may quote a line that holds a password, so only its place is reported.
 		first := problems[0]
-		return nil, fmt.Errorf("read the connections: %s:%s: not a YAML map of names to URLs [%s]", path, first.Pos, first.Code)
+		return nil, fmt.Errorf("read the connections: %s:%s: %s [%s]", path, first.Pos, meaningOf(first.Code), first.Code)
 	}
 	entries, ok := value.(map[string]any)
 	if !ok {
@@ -96,6 +96,16 @@ func readConnections(path string) (activities.Connections, error) {
 		connections[name] = text
 	}
 	return connections, nil
+}
+
+// meaningOf returns what a code of a problem means.
+func meaningOf(code string) string {
+	for _, known := range playbook.DecodingCodes() {
+		if known.Code == code {
+			return known.Meaning
+		}
+	}
+	return "not a YAML map of names to URLs"
 }
 
 // problemPlace returns the place of a connection's problem, such as connections.yaml:3:5.
