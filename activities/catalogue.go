@@ -137,7 +137,7 @@ func (c *Catalogue) Names() []string {
 	return slices.Sorted(maps.Keys(c.tools))
 }
 
-// Close frees the pools of all tools. Attempts that run fail.
+// Close frees the pools of all tools, and revokes the leases of secrets. Attempts that run fail.
 func (c *Catalogue) Close() error {
 	var errs []error
 	for _, name := range c.Names() {
@@ -146,6 +146,9 @@ func (c *Catalogue) Close() error {
 				errs = append(errs, fmt.Errorf("close tool %q: %w", name, err))
 			}
 		}
+	}
+	if err := c.res.sources.Close(); err != nil {
+		errs = append(errs, fmt.Errorf("end the leases of secrets: %w", err))
 	}
 	return errors.Join(errs...)
 }

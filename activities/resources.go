@@ -37,6 +37,8 @@ type Resources struct {
 	Connections tool.ConnectionResolver
 	// SecretsDirectory is the directory with the secret files that connections name; "" for none.
 	SecretsDirectory string
+	// SecretStores are the servers that have secrets of connections, by the kind of source.
+	SecretStores map[string]connection.SecretStore
 	// Confine refuses PostgreSQL servers that must not be reached; nil refuses nothing.
 	Confine func(interpreter.ToolInput) error
 	// Egress decides which addresses tools may connect to; nil is egress.LocalPolicy.
@@ -126,7 +128,7 @@ func (res Resources) withDefaults() Resources {
 	res.Logger = cmp.Or(res.Logger, slog.New(slog.DiscardHandler))
 	res.Secrets = cmp.Or(res.Secrets, &secrets.Masker{})
 	res.Logger = slog.New(res.Secrets.Handler(res.Logger.Handler()))
-	res.sources = &connection.Sources{Directory: res.SecretsDirectory, Lookup: os.LookupEnv, Now: time.Now, Logger: res.Logger}
+	res.sources = &connection.Sources{Directory: res.SecretsDirectory, Lookup: os.LookupEnv, Now: time.Now, Logger: res.Logger, Stores: res.SecretStores}
 	res.logins = &keeper.Logins{
 		Keys: res.SecretKeys, Spool: &keeper.TokenSpool{Directory: res.TokenSpool, Logger: res.Logger}, Secrets: res.Secrets, Logger: res.Logger,
 	}

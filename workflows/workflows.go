@@ -9,7 +9,6 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/login"
-	"reprise/interpreter/mailbox"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
@@ -35,7 +34,7 @@ func Register(registry Registry) {
 	for name, shared := range map[string]any{
 		queue.WorkflowName:               keeper.ConcurrencyWorkflow,
 		login.WorkflowName:               keeper.LoginWorkflow,
-		mailbox.WorkflowName:             keeper.MailboxWorkflow,
+		interpreter.MailboxWorkflow:      keeper.MailboxWorkflow,
 		interpreter.PlanWorkflow:         keeper.PlanWorkflow,
 		ratelimit.WorkflowName:           keeper.RateLimitWorkflow,
 		incremental.WorkflowName:         keeper.StateWorkflow,

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"crypto/rand"
 	"net/url"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/tooltest"
+	"reprise/internal/base/connection"
 	"reprise/internal/test/testenv"
 )
 
@@ -29,9 +31,11 @@ func TestAPasswordThatChanges(t *testing.T) {
 	t.Setenv(variable, "first-5ecret")
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "pg"), []byte("first-5ecret\n"), 0o600))
-	catalogue := activities.NewCatalogue(activities.Resources{SecretsDirectory: folder, Connections: activities.Connections{
-		"env":  `{"url": "` + address.String() + `", "password": {"from": "env", "name": "` + variable + `"}}`,
-		"file": `{"url": "` + address.String() + `", "password": {"from": "file", "path": "pg"}}`,
+	store := &storedLogin{user: user, password: "first-5ecret"}
+	catalogue := activities.NewCatalogue(activities.Resources{SecretsDirectory: folder, SecretStores: map[string]connection.SecretStore{"vault": store}, Connections: activities.Connections{
+		"env":   `{"url": "` + address.String() + `", "password": {"from": "env", "name": "` + variable + `"}}`,
+		"vault": `{"url": "` + strings.Replace(address.String(), user+"@", "", 1) + `", "user": {"from": "vault", "path": "database/creds/shop", "field": "user"}, "password": {"from": "vault", "path": "database/creds/shop", "field": "password"}}`,
+		"file":  `{"url": "` + address.String() + `", "password": {"from": "file", "path": "pg"}}`,
 	}})
 	t.Cleanup(func() { require.NoError(t, catalogue.Close()) })
 
@@ -50,6 +54,7 @@ func TestAPasswordThatChanges(t *testing.T) {
 
 	require.NoError(t, query("env"))
 	require.NoError(t, query("file"))
+	require.NoError(t, query("vault"))
 
 	change("second-5ecret")
 	object := tooltest.ErrorObject(t, query("env"))
@@ -63,4 +68,23 @@ func TestAPasswordThatChanges(t *testing.T) {
 	require.NoError(t, query("env"), "the value that is kept is refused, and read again")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "pg"), []byte("second-5ecret\n"), 0o600))
 	require.NoError(t, query("file"))
+	store.password = "second-5ecret"
+	require.NoError(t, query("vault"))
+	require.NoError(t, catalogue.Close())
+	require.True(t, store.closed)
+}
+
+// storedLogin is a user and a password in a store.
+type storedLogin struct {
+	user, password string
+	closed         bool
+}
+
+func (s *storedLogin) FetchSecret(context.Context, connection.SecretSource) (connection.StoredSecret, error) {
+	return connection.StoredSecret{Value: `{"user": "` + s.user + `", "password": "` + s.password + `"}`}, nil
+}
+
+func (s *storedLogin) Close(context.Context) error {
+	s.closed = true
+	return nil
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
-	"reprise/interpreter/mailbox"
+	"reprise/interpreter"
 )
 
-// TestFullMailboxes passes mailbox.MaxAnswers and mailbox.MaxBytes.
+// TestFullMailboxes passes interpreter.MaxMailboxAnswers and interpreter.MaxMailboxBytes.
 func TestFullMailboxes(t *testing.T) {
 	t.Parallel()
 	for want, info := range map[bool][]*workflowpb.WorkflowExecutionInfo{
-		false: {{HistoryLength: mailbox.MaxAnswers, HistorySizeBytes: mailbox.MaxBytes - 1}},
-		true:  {{HistoryLength: otherEvents + mailbox.MaxAnswers}, {HistorySizeBytes: mailbox.MaxBytes}},
+		false: {{HistoryLength: interpreter.MaxMailboxAnswers, HistorySizeBytes: interpreter.MaxMailboxBytes - 1}},
+		true:  {{HistoryLength: otherEvents + interpreter.MaxMailboxAnswers}, {HistorySizeBytes: interpreter.MaxMailboxBytes}},
 	} {
 		for _, one := range info {
 			require.Equal(t, want, isFull(one))

@@ -16,7 +16,7 @@ import (
 // kinds are the ways to authenticate, which a map may combine; settings may be added to them.
 var (
 	kinds    = []string{"bearer", "basic", "header", "headers", "query", "oauth2", "session", "jwt", "aws", "tls"}
-	settings = []string{"host", "cookies", "url", "password", "uses"}
+	settings = []string{"host", "cookies", "url", "user", "password", "uses"}
 )
 
 var notAConnection = &Problem{Message: "must be text such as bearer:TOKEN or a URL, or a map with one or more of " + strings.Join(kinds, ", ")}
@@ -31,7 +31,7 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	}
 	s.refuseUnknown(slices.Concat(kinds, settings))
 	s.readUses()
-	if s.hasKey("url") || s.hasKey("password") {
+	if s.hasKey("url") || s.hasKey("user") || s.hasKey("password") {
 		s.readDatabase()
 		return &Login{}, d.problem
 	}
@@ -53,12 +53,13 @@ func decodeMap(entry map[string]any) (*Login, *Problem) {
 	return c, nil
 }
 
-// readDatabase reads url and password, the only keys of a database connection besides uses.
+// readDatabase reads url, user and password, the only keys of a database connection besides uses.
 func (s section) readDatabase() {
 	s.requiredSecret("url")
+	s.readSecret("user")
 	s.readSecret("password")
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
-		if key != "url" && key != "password" && key != "uses" {
+		if !slices.Contains([]string{"url", "user", "password", "uses"}, key) {
 			s.d.recordProblem(s.pathOf(key), "has url (for a database) and %s (for http); keep one", key)
 		}
 	}

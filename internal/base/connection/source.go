@@ -1,10 +1,12 @@
 package connection
 
 import (
+	"io/fs"
 	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"reprise/interpreter/expression"
@@ -13,12 +15,14 @@ import (
 
 // SecretSource says where to read the value of a secret field: {from: file, path: shop, field: password}.
 type SecretSource struct {
-	// From is FromFile or FromEnv.
+	// From is FromFile, FromEnv, FromVault or FromAWS.
 	From string
-	// Path is the file, relative to the directory of secrets.
+	// Path is the file, relative to the directory of secrets, or the path in Vault.
 	Path string
-	// Name is the environment variable.
+	// Name is the environment variable, or the name or ARN of a secret in AWS Secrets Manager.
 	Name string
+	// Region is that of AWS; "" for the usual one.
+	Region string
 	// Field is a member of the value, which is then JSON; "" for the whole value.
 	Field string
 	// Refresh is how long a value is cached.
@@ -27,8 +31,10 @@ type SecretSource struct {
 
 // The kinds of sources.
 const (
-	FromFile = "file"
-	FromEnv  = "env"
+	FromFile  = "file"
+	FromEnv   = "env"
+	FromVault = "vault"
+	FromAWS   = "aws"
 )
 
 // usualRefresh is the default of Refresh.
@@ -37,8 +43,13 @@ const usualRefresh = 5 * time.Minute
 // String describes the source in messages.
 func (s SecretSource) String() string {
 	text := "file " + s.Path
-	if s.From == FromEnv {
+	switch s.From {
+	case FromEnv:
 		text = "variable " + s.Name
+	case FromVault:
+		text = "Vault path " + s.Path
+	case FromAWS:
+		text = "AWS secret " + s.Name
 	}
 	if s.Field != "" {
 		text += ", field " + s.Field
@@ -84,8 +95,17 @@ func (s section) readSource() (source SecretSource) {
 	case FromEnv:
 		s.refuseUnknown([]string{"from", "name", "field", "refresh"})
 		source.Name = s.requiredText("name")
+	case FromVault:
+		s.refuseUnknown([]string{"from", "path", "field", "refresh"})
+		source.Path = s.requiredText("path")
+		if source.Path != "" && (!fs.ValidPath(source.Path) || !strings.Contains(source.Path, "/")) {
+			s.d.recordProblem(s.pathOf("path"), "must have a path in Vault as %s, such as kv/data/shop", s.keyName("path"))
+		}
+	case FromAWS:
+		s.refuseUnknown([]string{"from", "name", "region", "field", "refresh"})
+		source.Name, source.Region = s.requiredText("name"), s.optionalText("region")
 	default:
-		s.d.recordProblem(s.pathOf("from"), "must have file or env as %s", s.keyName("from"))
+		s.d.recordProblem(s.pathOf("from"), "must have file, env, vault or aws as %s", s.keyName("from"))
 	}
 	source.Field, source.Refresh = s.optionalText("field"), s.readDuration("refresh", usualRefresh)
 	return source
@@ -110,7 +130,7 @@ func HasSources(text string) bool {
 		return false
 	}
 	found := false
-	_, err := ResolveSources(text, func(SecretSource) (string, error) { found = true; return "", nil })
+	_, err := ResolveSources(text, func(SecretSource) (string, error) { found = true; return "value", nil })
 	return found && err == nil
 }
 
@@ -140,7 +160,7 @@ func ResolveSources(text string, read func(SecretSource) (string, error)) (strin
 		return resolved, nil
 	case map[string]any:
 		if address, isURL := resolved["url"].(string); isURL {
-			return withPassword(address, resolved["password"])
+			return withLogin(address, resolved["user"], resolved["password"])
 		}
 	}
 	encoded, err := expression.Encode(resolved)
@@ -183,16 +203,26 @@ func isSource(of map[string]any) bool {
 	return has
 }
 
-// withPassword returns a URL with a password; unchanged if password is nil.
-func withPassword(address string, password any) (string, error) {
-	secret, has := password.(string)
-	if !has {
+// withLogin returns a URL with a user and a password, each unless it is nil.
+func withLogin(address string, user, password any) (string, error) {
+	name, hasUser := user.(string)
+	secret, hasPassword := password.(string)
+	if !hasUser && !hasPassword {
 		return address, nil
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.User.Username() == "" {
-		return "", &Problem{Path: []string{"url"}, Message: "must have a user in url, such as postgres://user@host/database, beside password"}
+	switch {
+	case err == nil && hasUser && u.User.Username() != "":
+		return "", &Problem{Path: []string{"user"}, Message: "has a user in url and in user; keep one"}
+	case err == nil && !hasUser:
+		name = u.User.Username()
 	}
-	u.User = url.UserPassword(u.User.Username(), secret)
+	if err != nil || name == "" {
+		return "", &Problem{Path: []string{"url"}, Message: "must have a user in url, such as postgres://user@host/database, or in user beside it"}
+	}
+	u.User = url.User(name)
+	if hasPassword {
+		u.User = url.UserPassword(name, secret)
+	}
 	return u.String(), nil
 }

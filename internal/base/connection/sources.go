@@ -25,13 +25,17 @@ type Sources struct {
 	Lookup func(name string) (string, bool)
 	// Now is time.Now unless a test sets it.
 	Now func() time.Time
+	// Stores are the servers that have secrets, by the kind of source.
+	Stores map[string]SecretStore
 	// Logger receives a warning if a source cannot be read and its previous value is used; nil
 	// logs nothing.
 	Logger *slog.Logger
 
-	mu      sync.Mutex
-	cached  map[SecretSource]*cachedValue
-	changed func(what string, err error) // nil for nobody
+	mu        sync.Mutex
+	cached    map[SecretSource]*cachedValue
+	documents map[SecretSource]*document   // of stores, by sources without field and refresh
+	changed   func(what string, err error) // nil for nobody
+	leases    leaseWatcher
 }
 
 // OnChange sets who is notified when a source has another value than before, or cannot be read any more.
@@ -41,7 +45,7 @@ func (s *Sources) OnChange(changed func(what string, err error)) {
 	s.changed = changed
 }
 
-// notifyChange reports a change of a source that was read before.
+// notifyChange reports a change of a source that was read before. s.mu is held.
 func (s *Sources) notifyChange(of SecretSource, err error) {
 	if s.changed != nil {
 		s.changed("secret from "+of.String(), err)
@@ -73,6 +77,9 @@ var ErrUnreadable = errors.New("the secret cannot be read")
 // Read returns the value of a source. It is read again if the cached one is old, the file has changed, or anew is
 // true. The error is ErrMissing or ErrUnreadable, with the source.
 func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
+	if source.From == FromVault || source.From == FromAWS {
+		return s.readStored(source, anew)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cached := s.cached[source]
@@ -157,15 +164,23 @@ func (s *Sources) valueOf(source SecretSource) (string, error) {
 			err = ErrMissing
 		}
 	}
-	if err != nil || source.Field == "" {
-		return value, err
+	if err != nil {
+		return "", err
+	}
+	return source.memberOf(value)
+}
+
+// memberOf returns the field of a value that the source names; the value itself if it names none.
+func (s SecretSource) memberOf(value string) (string, error) {
+	if s.Field == "" {
+		return value, nil
 	}
 	decoded, err := expression.Decode([]byte(value))
 	fields, isMap := decoded.(map[string]any)
 	if err != nil || !isMap {
 		return "", fmt.Errorf("%w: it is not a JSON object", ErrUnreadable)
 	}
-	if value, _ = fields[source.Field].(string); value == "" {
+	if value, _ = fields[s.Field].(string); value == "" {
 		return "", ErrMissing
 	}
 	return value, nil

@@ -164,6 +164,8 @@ func TestResolve(t *testing.T) {
 		`{"session": {"login": {"url": "https://api.test", "body": {"list": ["x", {"pw": {"from": "file", "path": "a"}}]}}, "token": "{{ response }}", "send": {"query": "s"}}}`: `{"session":{"login":{"body":{"list":["x",{"pw":"<a>"}]},"url":"https://api.test"},"send":{"query":"s"},"token":"{{ response }}"}}`,
 		`{"session": {"login": {"url": "https://api.test", "form": {"from": "me", "pw": {"from": "env", "name": "a"}}}, "token": "{{ response }}", "send": {"query": "s"}}}`:     `{"session":{"login":{"form":{"from":"me","pw":"<a>"},"url":"https://api.test"},"send":{"query":"s"},"token":"{{ response }}"}}`,
 		`{"url": {"from": "file", "path": "url"}}`:                                                                                                                               "<url>",
+		`{"url": "postgres://db.test/shop", "user": "ana", "password": {"from": "file", "path": "p/w"}}`:                                                                         "postgres://ana:%3Cp%2Fw%3E@db.test/shop",
+		`{"url": "postgres://db.test/shop", "user": {"from": "file", "path": "u"}}`:                                                                                              "postgres://%3Cu%3E@db.test/shop",
 		`{"tls": {"certificate": {"from": "file", "path": "c"}, "key": {"from": "file", "path": "k"}, "ca": {"from": "file", "path": "a"}}}`:                                     `{"tls":{"ca":"<a>","certificate":"<c>","key":"<k>"}}`,
 	} {
 		text, err := connection.ResolveSources(configured, read)
@@ -174,17 +176,24 @@ func TestResolve(t *testing.T) {
 	_, err := connection.ResolveSources(`{"bearer": {"from": "file", "path": "none"}}`, read)
 	require.ErrorIs(t, err, connection.ErrMissing)
 	for configured, problem := range map[string]string{
-		`{"bearer": {"from": "vault", "path": "x"}}`:                   "bearer from: must have file or env as bearer.from",
+		`{"bearer": {"from": "gcp", "path": "x"}}`:                     "bearer from: must have file, env, vault or aws as bearer.from",
+		`{"bearer": {"from": "vault", "path": "x"}}`:                   "bearer path: must have a path in Vault as bearer.path, such as kv/data/shop",
+		`{"bearer": {"from": "vault", "path": "kv/../sys/x"}}`:         "bearer path: must have a path in Vault",
+		`{"bearer": {"from": "vault", "path": "/kv/x"}}`:               "bearer path: must have a path in Vault",
+		`{"bearer": {"from": "vault", "name": "x"}}`:                   "bearer name: has an unknown key in bearer",
+		`{"bearer": {"from": "aws"}}`:                                  "bearer name: must have bearer.name, as text",
+		`{"url": "postgres://db.test/shop", "user": "a", "host": "x"}`: "host: has url (for a database) and host (for http); keep one",
+		`{"url": "postgres://ana@db.test/shop", "user": "canary"}`:     "user: has a user in url and in user; keep one",
 		`{"bearer": {"from": "file"}}`:                                 "bearer path: must have bearer.path, as text",
 		`{"bearer": {"from": "file", "path": "../x"}}`:                 "bearer path: must have a path below the secrets directory as bearer.path",
 		`{"bearer": {"from": "file", "path": "/x"}}`:                   "bearer path: must have a path below the secrets directory",
 		`{"bearer": {"from": "file", "path": "x", "feild": "canary"}}`: "bearer feild: has an unknown key in bearer (did you mean field?), expected one of from, path, field, refresh",
 		`{"bearer": {"from": "env", "name": "x", "refresh": "5"}}`:     "bearer refresh: must have a duration as bearer.refresh, such as 30s or 5m",
-		`{"bearer": {"token": "canary"}}`:                              "bearer from: must have file or env as bearer.from",
+		`{"bearer": {"token": "canary"}}`:                              "bearer from: must have file, env, vault or aws as bearer.from",
 		`{"host": {"from": "file", "path": "x"}, "bearer": "x"}`:       "host: must have a URL as host",
 		`{"url": "postgres://db.test", "bearer": "x"}`:                 "bearer: has url (for a database) and bearer (for http); keep one",
 		`{"password": "canary"}`:                                       "url: must have url, as text",
-		`{"url": "postgres://db.test/shop", "password": "canary"}`:     "url: must have a user in url, such as postgres://user@host/database, beside password",
+		`{"url": "postgres://db.test/shop", "password": "canary"}`:     "url: must have a user in url, such as postgres://user@host/database, or in user beside it",
 	} {
 		_, err := connection.ResolveSources(configured, read)
 		var found *connection.Problem

@@ -14,6 +14,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/regular"
+	"reprise/internal/base/secretstore"
 	"reprise/interpreter/credential"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -132,6 +133,7 @@ func ResolveSecrets(from tool.ConnectionResolver, logger *slog.Logger) tool.Conn
 	activities.FirstOf{from}.LogTo(logger)
 	return secretResolver{from, &connection.Sources{
 		Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now, Logger: logger,
+		Stores: secretstore.FromEnvironment(os.LookupEnv),
 	}}
 }
 
@@ -145,7 +147,10 @@ func CheckConnections(path string) (names, problems []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sources := &connection.Sources{Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now}
+	sources := &connection.Sources{
+		Directory: os.Getenv(connection.DirectoryVariable), Lookup: os.LookupEnv, Now: time.Now, Stores: secretstore.FromEnvironment(os.LookupEnv),
+	}
+	defer func() { err = errors.Join(err, sources.Close()) }()
 	names = slices.Sorted(maps.Keys(configured))
 	for _, name := range names {
 		_, err := connection.ResolveSources(configured[name], func(source connection.SecretSource) (string, error) { return sources.Read(source, false) })

@@ -28,6 +28,7 @@ import (
 	"reprise/internal/base/meter"
 	"reprise/internal/base/payload"
 	"reprise/internal/base/seal"
+	"reprise/internal/base/secretstore"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/telemetry"
 	"reprise/interpreter"
@@ -177,7 +178,7 @@ func ReadResources(files OperatorFiles, usual *egress.Policy) (resources activit
 	if resources.Connections, err = ReadConnections(files.Connections); err != nil {
 		return resources, err
 	}
-	resources.SecretsDirectory = os.Getenv(connection.DirectoryVariable)
+	resources.SecretsDirectory, resources.SecretStores = os.Getenv(connection.DirectoryVariable), secretstore.FromEnvironment(os.LookupEnv)
 	resources.Private = PrivateFiles(files)
 	if resources.RateLimits, err = RateLimits(files.RateLimits); err != nil {
 		return resources, err
@@ -193,7 +194,7 @@ func ReadResources(files OperatorFiles, usual *egress.Policy) (resources activit
 func PrivateFiles(files OperatorFiles) []string {
 	return slices.DeleteFunc([]string{
 		files.Connections, files.RateLimits, files.Egress, os.Getenv(connection.DirectoryVariable),
-		os.Getenv(seal.FileVariable), os.Getenv(codec.FileVariable), os.Getenv(connect.KeyFileVariable), usualConnections, usualCallers,
+		os.Getenv(seal.FileVariable), os.Getenv(codec.FileVariable), os.Getenv(connect.KeyFileVariable), os.Getenv(secretstore.LoginFileVariable), usualConnections, usualCallers,
 	}, func(path string) bool { return path == "" })
 }
 

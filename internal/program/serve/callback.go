@@ -16,7 +16,6 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
-	"reprise/interpreter/mailbox"
 	"reprise/interpreter/source"
 )
 
@@ -187,7 +186,7 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 			"the answer is %d bytes, and a run accepts at most %d; store larger data elsewhere and send its location", size, most)
 	}
 	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
-	mail := mailbox.StoredAnswer{Workflow: workflowID, Answer: given}
+	mail := interpreter.MailboxAnswer{Workflow: workflowID, Answer: given}
 	waiting, err := s.hasStored(ctx, mail)
 	if err != nil {
 		return answer{}, err
