@@ -10,6 +10,9 @@ import (
 	"reprise/interpreter/expression"
 )
 
+// AnswerUpdate accepts an Answer and returns an AnswerReceipt. The name is part of histories, so it never changes.
+const AnswerUpdate = "answer"
+
 // Answer is the answer of a person or another system to an attempt of tool webhook or approval
 // (docs/concepts/answers.md). Kept in workflow history.
 type Answer struct {

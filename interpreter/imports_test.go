@@ -23,7 +23,7 @@ const module = "reprise"
 // running are the packages that a run needs. Rewriting files is none of it.
 var running = []string{
 	"interpreter/source", "interpreter/credential", "interpreter/expression", "interpreter/statement", "interpreter/incremental", "interpreter/partition", "interpreter/playbook", "interpreter/playbook/check", "interpreter/queue", "interpreter/ratelimit", "interpreter/login",
-	"interpreter", "interpreter/tree", "interpreter/service", "interpreter/retry", "interpreter/call",
+	"interpreter", "interpreter/tree", "interpreter/mailbox", "interpreter/service", "interpreter/retry", "interpreter/call",
 	"interpreter/call/request", "interpreter/call/page", "interpreter/call/sink", "interpreter/call/watermark", "interpreter/call/await",
 }
 
@@ -117,8 +117,13 @@ var layers = []struct {
 		"how many runs may start is decided by a count and a limit, whoever starts them",
 	},
 	{
+		"interpreter/mailbox",
+		[]string{"interpreter/expression", "interpreter"},
+		"which mailbox stores an answer is decided by its address alone, whoever delivers it",
+	},
+	{
 		"interpreter/service",
-		[]string{"interpreter/partition", "interpreter/queue", "interpreter/login", "interpreter", "interpreter/tree"},
+		[]string{"interpreter/partition", "interpreter/queue", "interpreter/login", "interpreter", "interpreter/tree", "interpreter/mailbox"},
 		"the list of what services do is above all of them, so that none knows the others",
 	},
 	{

@@ -109,6 +109,8 @@ type FilePlan struct {
 	ByWrite bool `json:"by_write,omitempty"`
 	// ByRow says that each row goes to a folder of its own value, each with manifests of its own, which are not looked up.
 	ByRow bool `json:"by_row,omitempty"`
+	// Rejected is the folder for rows that do not fit; "" if such a row fails the write.
+	Rejected string `json:"rejected,omitempty"`
 }
 
 // ReplacedRows are the rows whose column is at least From and less than To; each is "" if there is no such bound.

@@ -41,7 +41,7 @@ type RowTotals struct {
 	Inserted int64 `json:"inserted,omitempty"`
 	Updated  int64 `json:"updated,omitempty"`
 	Deleted  int64 `json:"deleted,omitempty"`
-	// Rejected counts rows that the database rejected, Discarded those that the schema contract left out.
+	// Rejected counts rows that the database rejected, or that files could not hold, Discarded those that the schema contract left out.
 	Rejected  int64 `json:"rejected,omitempty"`
 	Discarded int64 `json:"discarded,omitempty"`
 }

@@ -199,7 +199,12 @@ func (m ToolMeta) HasNoBody() bool {
 	return m.Status == http.StatusNoContent || m.Headers["content-length"] == "0"
 }
 
-// RowCounts counts what a table did not accept of the rows to be written; kept in workflow history.
+// OmitsBody reports whether the response has no body although its status does not say so (RFC 9110, sections 15.3.5 and 15.3.6).
+func (m ToolMeta) OmitsBody() bool {
+	return m.HasNoBody() && m.Status != http.StatusNoContent && m.Status != http.StatusResetContent
+}
+
+// RowCounts counts what a table, or files, did not accept of the rows to be written; kept in workflow history.
 type RowCounts struct {
 	DiscardedValues int `json:"discarded_values,omitempty"` // of columns that are unknown, or that do not take them
 	DiscardedRows   int `json:"discarded_rows,omitempty"`   // left out by the contract

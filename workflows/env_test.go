@@ -23,6 +23,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/mailbox"
 	"reprise/interpreter/tree"
 	"reprise/workflows"
 	"reprise/workflows/loop"
@@ -125,7 +126,7 @@ func newStage(t *testing.T, answer play) *stage {
 	s.register(tree.MayStartActivity, func(context.Context, tree.RunStart) (tree.AdmissionAnswer, error) {
 		return tree.AdmissionAnswer{}, nil
 	})
-	s.register(interpreter.SettleActivity, func(context.Context, []string) error { return nil }) // nothing is kept
+	s.register(mailbox.SettleActivity, func(context.Context, []string) error { return nil }) // nothing is kept
 	s.register("http", func(_ context.Context, in interpreter.ToolInput) (interpreter.ToolResult, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/login"
+	"reprise/interpreter/mailbox"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/ratelimit"
@@ -34,7 +35,7 @@ func Register(registry Registry) {
 	for name, shared := range map[string]any{
 		queue.WorkflowName:               keeper.ConcurrencyWorkflow,
 		login.WorkflowName:               keeper.LoginWorkflow,
-		interpreter.MailboxWorkflow:      keeper.MailboxWorkflow,
+		mailbox.WorkflowName:             keeper.MailboxWorkflow,
 		interpreter.PlanWorkflow:         keeper.PlanWorkflow,
 		ratelimit.WorkflowName:           keeper.RateLimitWorkflow,
 		incremental.WorkflowName:         keeper.StateWorkflow,

@@ -118,9 +118,12 @@ func (f *dataFile) addRecord(record stagedRecord) error {
 		_, err := f.text.Write(record.content)
 		return err
 	}
-	rows, err := decodeLines(record.content)
-	if err != nil {
-		return err
+	rows := record.decoded
+	if rows == nil {
+		var err error
+		if rows, err = decodeLines(record.content); err != nil {
+			return err
+		}
 	}
 	if f.table != nil {
 		return f.table.WriteRows(rows)

@@ -156,7 +156,12 @@ json (as text), timestamptz, timestamp, date and bytea, each also not null. It m
 columns to the files that are there, but not change their types. A value that its column
 does not hold exactly is a final error that names row and column: nothing is rounded or
 cut, a time with a zone is not a timestamp, and one without is not a timestamptz. Texts
-that are plain numbers, as CSV has them, are read as numbers.`
+that are plain numbers, as CSV has them, are read as numbers.
+
+With rejected, rows of CSV and Parquet that the columns cannot hold become JSON Lines in a
+folder of their own, published with the others: operation_key, run, step, visit, index,
+page, row, column, reason and value, which is the row. If more than max rows of a write,
+call or loop (100) are rejected, it fails with type rejected and publishes nothing.`
 
 // ownFields returns the fields that say which file it is, and how a sink writes it.
 func ownFields() []playbook.Field {
@@ -165,6 +170,7 @@ func ownFields() []playbook.Field {
 		{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
 		{Name: fieldColumns, Kind: playbook.KindColumns, Enum: format.ColumnTypes, Doc: "The columns of a new CSV file or of Parquet, in order; for Parquet also a map from names to types, such as {id: bigint, total: \"numeric(12, 2)\"}."},
 		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
+		{Name: playbook.FieldRejected, Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "With auth or Parquet, where rows of CSV and Parquet go that their columns cannot hold; the others are written. Without it, one such row fails the write."},
 		{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
 	}
 }

@@ -68,8 +68,10 @@ type manifestFile struct {
 type manifestWrite struct {
 	Operation   string    `json:"operation"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
-	Rows        int       `json:"rows"`
+	Rows        int       `json:"rows"` // that the write was given
 	At          time.Time `json:"at"`
+	// Rejected are the files with those of its rows that did not fit.
+	Rejected []rejectedFile `json:"rejected,omitempty"`
 }
 
 // manifestNote says how a call continues after one of its writes.
@@ -236,6 +238,16 @@ func (m manifest) findWrite(operation string) (tool.WrittenBefore, bool) {
 	return tool.WrittenBefore{}, false
 }
 
+// rejectedBy returns the files with the rows that an operation has rejected.
+func (m manifest) rejectedBy(operation string) []rejectedFile {
+	for _, write := range m.Writes {
+		if operation != "" && write.Operation == operation {
+			return write.Rejected
+		}
+	}
+	return nil
+}
+
 // noteOf returns the last note of a call.
 func (m manifest) noteOf(call string) (manifestNote, bool) {
 	i := slices.IndexFunc(m.Notes, func(note manifestNote) bool { return note.Call == call })
@@ -250,9 +262,12 @@ func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time
 	next := manifest{
 		Number: m.Number + 1, Format: w.Format, Compression: w.packing(), Columns: w.columns, Types: w.columnTypes(), Run: w.run, At: now, Files: slices.Clone(m.Files),
 	}
+	if w.preserves && m.Number > 0 {
+		next.Format, next.Compression, next.Columns, next.Types = m.Format, m.Compression, m.Columns, m.Types
+	}
 	recent := func(at time.Time) bool { return now.Sub(at) < leftoverAge }
 	next.Replaced = lists.Filter(m.Replaced, func(file replacedFile) bool { return recent(file.At) })
-	if w.overwrite {
+	if w.overwrite && !w.preserves {
 		for _, file := range m.Files {
 			next.Replaced = append(next.Replaced, replacedFile{Path: file.Path, At: now})
 		}
@@ -269,7 +284,7 @@ func (m manifest) afterWrite(w *objectWrite, files []manifestFile, now time.Time
 	if w.published != nil {
 		next.Staged = append(next.Staged, *w.published)
 	} else if w.Operation != "" {
-		next.Writes = append(next.Writes, manifestWrite{Operation: w.Operation, Fingerprint: w.Fingerprint, Rows: len(w.rows), At: now})
+		next.Writes = append(next.Writes, manifestWrite{Operation: w.Operation, Fingerprint: w.Fingerprint, Rows: len(w.given), At: now, Rejected: w.rejected})
 	}
 	next.Notes = lists.Filter(m.Notes, func(note manifestNote) bool { return recent(note.At) && (w.Note == nil || note.Call != w.Note.Call) })
 	if w.Note != nil {

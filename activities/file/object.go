@@ -39,6 +39,7 @@ type objectWrite struct {
 	table     []format.ParquetColumn // the same, of Parquet
 	content   []byte                 // compressed; nil before it is made
 	rows      []any
+	given     []any // the rows, and those that were rejected
 	run       string
 	page      int
 	tool.LedgerRecord
@@ -54,6 +55,16 @@ type objectWrite struct {
 	targetSize int64
 	allowEmpty bool
 	published  *publishedStage // what the manifest is to say of them
+
+	// rejects says where rows go that do not fit; nil where such a row is an error.
+	rejects *rejection
+	misfits []rejectedRow // of the rows that are given
+	// rowPath is the path of the rows, where these are only those of one path.
+	rowPath string
+	// rejected are the files with those rows of the write, or of the path that is published.
+	rejected []rejectedFile
+	// preserves says that a path keeps its files although the mode is overwrite, since none of its rows fit.
+	preserves bool
 }
 
 // writesObjects reports whether each write is an object of its own: below a connection, and where the rows of a file cannot be appended to.
@@ -88,7 +99,7 @@ func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *obj
 	case w.paths != nil:
 		return t.writePaths(ctx, in, w)
 	}
-	result, number, err := w.writeNext(ctx)
+	result, number, err := t.writeNext(ctx, in, w)
 	if err != nil || result.Noted != nil {
 		return result, err
 	}
@@ -99,13 +110,16 @@ func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *obj
 }
 
 // writeNext writes the rows and the manifest after the last one, whose number it returns. Where another writer takes that, the write follows it.
-func (w *objectWrite) writeNext(ctx context.Context) (result interpreter.ToolResult, number int, err error) {
+func (t *Tool) writeNext(ctx context.Context, in interpreter.ToolInput, w *objectWrite) (result interpreter.ToolResult, number int, err error) {
 	for {
 		last, err := w.lastManifest(ctx)
 		if err != nil {
 			return result, 0, err
 		}
 		if result, done, err := w.lookUp(last); done || err != nil {
+			if err == nil {
+				err = t.publishRejected(ctx, in, last.rejectedBy(w.Operation))
+			}
 			return result, last.Number, err
 		}
 		files, err := w.writeRows(ctx, last)
@@ -117,7 +131,7 @@ func (w *objectWrite) writeNext(ctx context.Context) (result interpreter.ToolRes
 			return result, 0, err
 		}
 		if !taken {
-			return w.writeResult(len(w.rows), last.Number+1), last.Number + 1, nil
+			return w.writeResult(len(w.rows), last.Number+1), last.Number + 1, t.publishRejected(ctx, in, w.rejected)
 		}
 		if sleep.For(ctx, takenPause) != nil {
 			return result, 0, ctx.Err()
@@ -135,8 +149,10 @@ func (w *objectWrite) lookUp(last manifest) (result interpreter.ToolResult, done
 	before, known := last.findWrite(w.Operation)
 	switch {
 	case known:
-		return w.writeResult(0, last.Number), true, w.Check(before, w.at.Name+" "+w.path, len(w.rows))
-	case len(w.rows) == 0 && !w.overwrite && w.Note == nil && last.Number > 0:
+		result, w.rejected = w.writeResult(0, last.Number), last.rejectedBy(w.Operation)
+		w.countRejected(&result, before.Rows-int64(rowsOfRejected(w.rejected)))
+		return result, true, w.Check(before, w.at.Name+" "+w.path, len(w.given))
+	case len(w.given) == 0 && !w.overwrite && w.Note == nil && last.Number > 0:
 		return w.writeResult(0, last.Number), true, nil
 	}
 	return interpreter.ToolResult{}, false, nil
@@ -144,7 +160,9 @@ func (w *objectWrite) lookUp(last manifest) (result interpreter.ToolResult, done
 
 // writeResult returns the result of a write of rows.
 func (w *objectWrite) writeResult(rows, number int) interpreter.ToolResult {
-	return interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows, "manifest": number})}
+	result := interpreter.ToolResult{Data: expression.Of(map[string]any{"path": w.path, "rows_written": rows, "manifest": number})}
+	w.countRejected(&result, int64(rows))
+	return result
 }
 
 // recallRemote gives the last note of a call below a connection, if it was made after one of its writes.
@@ -193,6 +211,9 @@ func (w *objectWrite) writeRows(ctx context.Context, last manifest) ([]manifestF
 	}
 	if err := w.makeContent(last); err != nil {
 		return nil, w.formatError(err)
+	}
+	if err := w.writeRejected(ctx); err != nil {
+		return nil, err
 	}
 	if len(w.rows) == 0 {
 		return nil, nil
@@ -243,7 +264,8 @@ func (w *objectWrite) makeContent(last manifest) (err error) {
 		return nil
 	}
 	var content []byte
-	if w.columns = columns; w.Format == format.CSV {
+	w.columns = columns
+	if w.dropMisfits(); w.Format == format.CSV {
 		content, err = formatRows(w.rows, columns, true, w.cellOf())
 	} else {
 		content, err = formatLines(w.rows)
@@ -326,7 +348,7 @@ func (w *objectWrite) alike() []any {
 	if w.like != nil {
 		return w.like
 	}
-	return w.rows
+	return w.given
 }
 
 // removeLeftovers removes what has no rows for anybody any more: objects that no manifest names, as writes were ended before they had one, and

@@ -57,7 +57,10 @@ func (w *objectWrite) makeParquet(last manifest) error {
 	if err := w.settleTable(last, kinds, func(int) bool { return true }); err != nil {
 		return err
 	}
-	if len(w.rows) == 0 || w.content != nil && slices.Equal(before, w.table) {
+	if w.content != nil && slices.Equal(before, w.table) {
+		return nil
+	}
+	if w.dropMisfits(); len(w.rows) == 0 {
 		return nil
 	}
 	var content bytes.Buffer

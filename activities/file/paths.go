@@ -77,7 +77,7 @@ func (w *objectWrite) tooManyPaths(what string) error {
 func (t *Tool) pathWrite(in interpreter.ToolInput, w *objectWrite, rowPath string) (*objectWrite, error) {
 	one := *w
 	one.remote = &remote{bucket: w.bucket, at: w.at, key: path.Join(w.key, rowPath), path: path.Join(w.path, rowPath)}
-	one.paths, one.rows, one.content, one.Note = nil, nil, nil, nil
+	one.paths, one.rows, one.given, one.content, one.Note, one.rowPath = nil, nil, nil, nil, nil, rowPath
 	return &one, t.fenceFolder(in, one.remote)
 }
 
@@ -92,31 +92,37 @@ func (t *Tool) writePaths(ctx context.Context, in interpreter.ToolInput, w *obje
 		return interpreter.ToolResult{}, err
 	}
 	writes := make([]*objectWrite, len(shares))
-	written := make([]int, len(shares))
+	written := make([]interpreter.ToolResult, len(shares))
 	err = eachNumber(ctx, pathsAtOnce, 0, len(shares)-1, func(ctx context.Context, i int) error {
 		one, err := t.pathWrite(in, w, shares[i].path)
 		if err != nil {
 			return err
 		}
-		one.rows, one.like, writes[i] = shares[i].rows, w.rows, one
+		one.rows, one.given, one.like, writes[i] = shares[i].rows, shares[i].rows, w.rows, one
 		return one.checkContent(ctx)
 	})
 	if err == nil {
+		err = w.checkMisfits(ctx, writes)
+	}
+	if err == nil {
 		err = eachNumber(ctx, pathsAtOnce, 0, len(shares)-1, func(ctx context.Context, i int) error {
-			result, number, err := writes[i].writeNext(ctx)
+			result, number, err := t.writeNext(ctx, in, writes[i])
 			if err != nil {
 				return err
 			}
-			written[i], _ = expression.MapMember(result.Data.Data, "rows_written").(int)
+			written[i] = result
 			t.warnOfLeftovers(ctx, in, writes[i], t.removeLeftovers(ctx, writes[i].remote, number))
 			return nil
 		})
 	}
-	rows := 0
-	for _, count := range written {
-		rows += count
+	rows, meta := 0, interpreter.ToolMeta{}
+	for _, one := range written {
+		count, _ := expression.MapMember(one.Data.Data, "rows_written").(int)
+		rows, meta.Rows, meta.LeftOut = rows+count, meta.Rows.Plus(one.Meta.Rows), meta.LeftOut.Plus(one.Meta.LeftOut)
 	}
-	return w.pathsResult(rows, len(shares)), err
+	result := w.pathsResult(rows, len(shares))
+	result.Meta = meta
+	return result, err
 }
 
 // checkContent finds what writing the rows of a path would fail for.

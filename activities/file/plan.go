@@ -44,6 +44,15 @@ func (t *Tool) PlanFile(ctx context.Context, in interpreter.ToolInput) (plan int
 	if w.remote, err = t.openRemote(ctx, in, path); err != nil {
 		return plan, err
 	}
+	if err := t.readRejected(ctx, in, w); err != nil {
+		return plan, err
+	}
+	if w.rejects != nil {
+		plan.Rejected = w.rejects.to.path
+		if err := w.checkRejected(ctx); err != nil {
+			return plan, err
+		}
+	}
 	if plan.ByRow {
 		_, err = w.listManifests(ctx) // the store is there
 		return plan, err

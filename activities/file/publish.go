@@ -27,6 +27,8 @@ type publishedStage struct {
 	Through int       `json:"through"` // the number of its last record
 	Rows    int64     `json:"rows"`
 	At      time.Time `json:"at"`
+	// Rejected are the files with the rows that did not fit.
+	Rejected []rejectedFile `json:"rejected,omitempty"`
 }
 
 // stageRetention is how long manifests know what was published. It is longer than records are kept.
@@ -58,12 +60,15 @@ func (t *Tool) publishStaged(ctx context.Context, in interpreter.ToolInput, w *o
 			}
 		}
 		stage := last.stageOf(w.staging.ID)
+		if err := t.publishRejected(ctx, in, stage.Rejected); err != nil { // of an attempt that was ended here
+			return interpreter.ToolResult{}, err
+		}
 		from := max(published.Through, stage.Through)
 		records, err := w.readRecords(ctx, from)
 		if err != nil {
 			return interpreter.ToolResult{}, err
 		}
-		rows, number := stage.Rows, last.Number
+		rows, rejected, number := stage.Rows, stage.Rejected, last.Number
 		if len(records) > 0 || w.Note != nil || w.overwrite && stage.At.IsZero() {
 			taken, published, err := w.publishRecords(ctx, last, from, records)
 			if err != nil {
@@ -75,17 +80,21 @@ func (t *Tool) publishStaged(ctx context.Context, in interpreter.ToolInput, w *o
 				}
 				continue
 			}
-			rows, number = published, last.Number+1
+			rows, rejected, number = published, w.rejected, last.Number+1
+			if err := t.publishRejected(ctx, in, rejected); err != nil {
+				return interpreter.ToolResult{}, err
+			}
 		}
-		return t.endPublish(ctx, in, w, published, publishResult{records: records, rows: rows, number: number})
+		return t.endPublish(ctx, in, w, published, publishResult{records: records, rows: rows, rejected: rowsOfRejected(rejected), number: number})
 	}
 }
 
 // publishResult counts what was published, now or by an earlier attempt.
 type publishResult struct {
-	records []stagedRecord
-	rows    int64
-	number  int // of the manifest
+	records  []stagedRecord
+	rows     int64
+	rejected int
+	number   int // of the manifest
 }
 
 // endPublish removes what is not needed any more. What remains is removed by a later write.
@@ -104,10 +113,10 @@ func (t *Tool) endPublish(ctx context.Context, in interpreter.ToolInput, w *obje
 		tool.Logger(ctx, t.res.Logger, in).Warn("what earlier writes have left could not be removed", "path", w.path, "error", err)
 	}
 	table := in.Table()
-	table.Written = done.rows
+	table.Written, table.Rejected = done.rows, int64(done.rejected)
 	return interpreter.ToolResult{
 		Data: expression.Of(map[string]any{"path": w.path, "rows_written": int(done.rows), "manifest": done.number}),
-		Meta: interpreter.ToolMeta{Rows: table.ToRows()},
+		Meta: interpreter.ToolMeta{Rows: table.ToRows(), LeftOut: leftOut(done.rejected)},
 	}, nil
 }
 
@@ -139,10 +148,14 @@ func (w *objectWrite) publishRecords(ctx context.Context, last manifest, from in
 	if err != nil {
 		return false, 0, err
 	}
+	rows = rowsOfFiles(files)
+	if err := w.checkPreserved(int(rows)); err != nil {
+		return false, 0, err
+	}
 	if err := w.checkRemoved(ctx); err != nil {
 		return false, 0, err
 	}
-	w.published = &publishedStage{ID: w.staging.ID, Through: from + len(records), Rows: rows, At: time.Now().UTC()}
+	w.published = &publishedStage{ID: w.staging.ID, Through: from + len(records), Rows: rows, At: time.Now().UTC(), Rejected: w.rejected}
 	taken, err = w.addManifest(ctx, last.afterWrite(w, files, w.published.At))
 	return taken, rows, err
 }
@@ -273,18 +286,30 @@ func (w *objectWrite) columnsFor(last manifest, ofRows func() []string) []string
 // names, so no attempt changes a file that a manifest names.
 func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) (files []manifestFile, err error) {
 	var into *dataFile
+	aside := w.rejectRows()
+	defer func() {
+		if err != nil && into != nil {
+			into.abortFile()
+		}
+		if err != nil {
+			aside.abort()
+		}
+	}()
 	before := 0
 	for i, record := range records {
 		if i > 0 {
 			before += records[i-1].Rows
 		}
-		if record.Rows == 0 {
-			continue
-		}
-		if record.content == nil {
+		if record.Rows > 0 && record.content == nil {
 			if err := w.readRows(ctx, &record); err != nil {
 				return nil, err
 			}
+		}
+		if err := aside.rejectOfRecord(ctx, &record); err != nil {
+			return nil, err
+		}
+		if record.Rows == 0 {
+			continue
 		}
 		if into == nil {
 			if into, err = w.createFile(ctx, fmt.Sprintf("%s%s-%d-%s", partPrefix, w.staging.ID, len(files)+1, randomName()[:8])); err != nil {
@@ -292,25 +317,32 @@ func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) 
 			}
 		}
 		if err := into.addRecord(record); err != nil {
-			into.abortFile()
 			return nil, w.formatError(record.placeError(err, before))
 		}
 		if into.sizeSoFar() >= w.targetSize {
 			file, err := into.endFile()
-			if err != nil {
+			if into = nil; err != nil {
 				return nil, err
 			}
-			files, into = append(files, file), nil
+			files = append(files, file)
 		}
 	}
 	if into != nil {
 		file, err := into.endFile()
-		if err != nil {
+		if into = nil; err != nil {
 			return nil, err
 		}
 		files = append(files, file)
 	}
-	return files, nil
+	return files, aside.end()
+}
+
+// rowsOfFiles returns how many rows files have.
+func rowsOfFiles(files []manifestFile) (rows int64) {
+	for _, file := range files {
+		rows += int64(file.Rows)
+	}
+	return rows
 }
 
 // placeText says where the rows of a record are from.

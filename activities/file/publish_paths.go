@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/internal/base/sleep"
@@ -21,6 +22,8 @@ type pathPublish struct {
 	files   []manifestFile
 	bytes   int64
 	rows    int64
+	// earlier are files of rejected rows that an attempt before has named in the manifest of the path.
+	earlier []rejectedFile
 }
 
 // publishPaths publishes the rows of a call or loop that each have a path. Whether those of a path were published, its manifest
@@ -54,8 +57,13 @@ func (t *Tool) publishPaths(ctx context.Context, in interpreter.ToolInput, w *ob
 	}
 	after := before.afterPublish(publishedStage{Through: end, At: now}, records)
 	after.Paths = len(all)
+	var rejected []rejectedFile
 	for _, one := range all {
-		after.Rows += one.rows
+		after.Rows, after.Rejected = after.Rows+one.rows, after.Rejected+rowsOfRejected(one.rejected)
+		rejected = append(append(rejected, one.earlier...), one.rejected...)
+	}
+	if err := t.publishRejected(ctx, in, rejected); err != nil {
+		return interpreter.ToolResult{}, err
 	}
 	if w.Note != nil {
 		after.Note = w.newNote(now)
@@ -70,9 +78,9 @@ func (t *Tool) publishPaths(ctx context.Context, in interpreter.ToolInput, w *ob
 // publishedResult returns the result of a publication.
 func (w *objectWrite) publishedResult(in interpreter.ToolInput, published publishedRecords) interpreter.ToolResult {
 	table := in.Table()
-	table.Written = published.Rows
+	table.Written, table.Rejected = published.Rows, int64(published.Rejected)
 	result := w.pathsResult(int(published.Rows), published.Paths)
-	result.Meta = interpreter.ToolMeta{Rows: table.ToRows()}
+	result.Meta = interpreter.ToolMeta{Rows: table.ToRows(), LeftOut: leftOut(published.Rejected)}
 	return result
 }
 
@@ -132,9 +140,12 @@ func (p *pathPublish) choosePath(ctx context.Context, rowPath string, before pub
 	}
 	stage := p.last.stageOf(p.staging.ID)
 	if p.through = max(stage.Through, before.Through); p.through >= before.Through+len(records) { // by an earlier attempt
-		p.rows = stage.Rows
+		p.rows, p.rejected = stage.Rows, stage.Rejected
 		p.last.Number--
 		return nil
+	}
+	if stage.Through > before.Through {
+		p.earlier = stage.Rejected
 	}
 	chosen, err := p.chooseRecords(records[p.through-before.Through:])
 	if err != nil {
@@ -169,13 +180,22 @@ func (w *objectWrite) mergeGroup(ctx context.Context, group []*pathPublish, byte
 	return eachNumber(ctx, pathsAtOnce, 0, len(group)-1, func(ctx context.Context, i int) (err error) {
 		one := group[i]
 		if len(one.records) > 0 {
-			one.files, err = one.mergeRecords(ctx, one.records)
+			err = one.mergePath(ctx)
 		}
 		for at := range one.records {
 			one.records[at].content = nil
 		}
 		return err
 	})
+}
+
+// mergePath makes the files of the path.
+func (p *pathPublish) mergePath(ctx context.Context) (err error) {
+	if p.files, err = p.mergeRecords(ctx, p.records); err != nil {
+		return err
+	}
+	p.rows = rowsOfFiles(p.files)
+	return p.checkPreserved(int(p.rows))
 }
 
 // rangeOfRecord is what a group of paths needs of a record: bytes from start up to end in its object.
@@ -219,7 +239,7 @@ func (w *objectWrite) readGroup(ctx context.Context, group []*pathPublish) error
 // they have other columns then.
 func (p *pathPublish) publishManifest(ctx context.Context, end int) error {
 	for len(p.records) > 0 {
-		p.published = &publishedStage{ID: p.staging.ID, Through: end, Rows: p.rows, At: time.Now().UTC()}
+		p.published = &publishedStage{ID: p.staging.ID, Through: end, Rows: p.rows, At: time.Now().UTC(), Rejected: slices.Concat(p.earlier, p.rejected)}
 		taken, err := p.addManifest(ctx, p.last.afterWrite(p.objectWrite, p.files, p.published.At))
 		if err != nil || !taken {
 			return err
@@ -231,13 +251,13 @@ func (p *pathPublish) publishManifest(ctx context.Context, end int) error {
 			return err
 		}
 		if stage := p.last.stageOf(p.staging.ID); stage.Through >= end { // by another attempt
-			p.rows, p.last.Number = stage.Rows, p.last.Number-1
+			p.rows, p.rejected, p.last.Number = stage.Rows, stage.Rejected, p.last.Number-1
 			return nil
 		}
 		if err := p.settlePath(); err != nil {
 			return err
 		}
-		if p.files, err = p.mergeRecords(ctx, p.records); err != nil {
+		if err := p.mergePath(ctx); err != nil {
 			return err
 		}
 	}

@@ -52,6 +52,7 @@ type stagedRecord struct {
 	start   int64  // of the rows, in the object
 	path    string // of the rows, where these are only those of one path
 	content []byte // of the rows, nil where they have to be read
+	decoded []any  // the rows that fit, once the others were rejected; else nil
 }
 
 // stagedEnd is what a worker knows of the end of what is staged: the number of the next record, and the note of the last.
@@ -70,6 +71,8 @@ type publishedRecords struct {
 	Rows  int64         `json:"rows,omitempty"`
 	Paths int           `json:"paths,omitempty"`
 	Note  *manifestNote `json:"note,omitempty"`
+	// Rejected is how many rows were rejected of those published last.
+	Rejected int `json:"rejected,omitempty"`
 }
 
 // stagedKey returns the key of an object of what is staged.
@@ -92,7 +95,7 @@ func (t *Tool) writeStaged(ctx context.Context, in interpreter.ToolInput, w *obj
 		}
 		return t.publishStaged(ctx, in, w)
 	case interpreter.StagingSettle:
-		w.rows, w.paths, w.Operation = nil, nil, ""
+		w.rows, w.given, w.paths, w.Operation = nil, nil, nil, ""
 	}
 	published, err := w.readPublished(ctx)
 	if err != nil {
@@ -156,8 +159,10 @@ func (w *objectWrite) stagedResult(rows int) interpreter.ToolResult {
 
 // makeRecord makes the object of a record.
 func (w *objectWrite) makeRecord() (content []byte, note *manifestNote, err error) {
-	if err := w.checkRows(); err != nil {
-		return nil, nil, w.formatError(err)
+	if w.rejects == nil { // else publishing finds them
+		if err := w.checkRows(); err != nil {
+			return nil, nil, w.formatError(err)
+		}
 	}
 	lines, paths, err := w.recordLines()
 	if err != nil {

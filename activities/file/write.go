@@ -40,7 +40,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 	record := tool.LedgerRecord{Operation: in.OperationKey, Fingerprint: in.Fingerprint, Note: in.Note}
 	if writesObjects(in, options) {
 		w := &objectWrite{
-			WriteOptions: options, overwrite: mode == playbook.ModeOverwrite, named: columns, typed: typed, rows: in.SinkRows(), run: in.RunID, page: in.Page,
+			WriteOptions: options, overwrite: mode == playbook.ModeOverwrite, named: columns, typed: typed, rows: in.SinkRows(), given: in.SinkRows(), run: in.RunID, page: in.Page,
 			LedgerRecord: record, staging: in.Staging, paths: in.RowPaths,
 		}
 		if err := w.readPublishing(in); err != nil {
@@ -50,6 +50,9 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 			return interpreter.ToolResult{}, err
 		}
 		w.stage = w.remote
+		if err := t.readRejected(ctx, in, w); err != nil {
+			return interpreter.ToolResult{}, err
+		}
 		return t.writeRemote(ctx, in, w)
 	}
 	if err := refuseForFiles(in); err != nil {
@@ -72,7 +75,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 
 // refuseForFiles refuses fields that only apply to folders of files.
 func refuseForFiles(in interpreter.ToolInput) error {
-	for _, name := range []string{fieldTargetSize, playbook.FieldAllowEmpty} {
+	for _, name := range []string{fieldTargetSize, playbook.FieldAllowEmpty, playbook.FieldRejected} {
 		if in.Fields[name].Data != nil {
 			return tool.ConfigErrorf("step %q: %s applies to files below a connection and to Parquet; add auth, or remove it", in.Step, name)
 		}

@@ -133,11 +133,11 @@ func readCells(number int, row any, columns []ParquetColumn) (parquet.Row, error
 	return read, nil
 }
 
-// checkNames finds values of a row that no column has.
-func (w *ParquetWriter) checkNames(number int, row any) error {
+// checkNames finds values of a row that no column has. places are those of the columns, by name.
+func checkNames(number int, row any, columns []ParquetColumn, places map[string]int) error {
 	values, _ := row.(map[string]any)
 	unknown := func(name string) bool {
-		_, is := w.places[name]
+		_, is := places[name]
 		return !is && values[name] != nil
 	}
 	for name := range values {
@@ -145,7 +145,7 @@ func (w *ParquetWriter) checkNames(number int, row any) error {
 			continue
 		}
 		name = lists.Filter(slices.Sorted(maps.Keys(values)), unknown)[0]
-		names := lists.Map(w.columns, func(c ParquetColumn) string { return c.Name })
+		names := lists.Map(columns, func(c ParquetColumn) string { return c.Name })
 		return &MisfitError{number, name, fmt.Sprintf("it is not one of the columns, which are %s; give its type by columns, such as columns: {%s: text}", strings.Join(names, ", "), name)}
 	}
 	return nil
@@ -168,12 +168,31 @@ func CheckRows(rows []any, columns []ParquetColumn) error {
 	return nil
 }
 
+// MisfitFinder returns a function that says why the columns cannot hold a row, nil if they can. An error of a row that is no map has no column.
+func MisfitFinder(columns []ParquetColumn) func(row any) *MisfitError {
+	places := make(map[string]int, len(columns))
+	for i, column := range columns {
+		places[column.Name] = i
+	}
+	return func(row any) *MisfitError {
+		if _, isMap := row.(map[string]any); !isMap {
+			return &MisfitError{Reason: fmt.Sprintf("it is a %s; a row of Parquet must be a map", expression.TypeName(row))}
+		}
+		_, err := readCells(0, row, columns)
+		if err == nil {
+			err = checkNames(0, row, columns, places)
+		}
+		misfit, _ := errors.AsType[*MisfitError](err)
+		return misfit
+	}
+}
+
 // WriteRows writes rows. Where it returns an error, the file is of no use.
 func (w *ParquetWriter) WriteRows(rows []any) error {
 	for i, row := range rows {
 		read, err := readCells(i, row, w.columns)
 		if err == nil {
-			err = w.checkNames(i, row)
+			err = checkNames(i, row, w.columns, w.places)
 		}
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/slots"
 	"reprise/interpreter"
+	"reprise/interpreter/mailbox"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // MailboxActivities returns the activities for answers that were kept, by name.
 func MailboxActivities() map[string]any {
 	d := deliverer{slots.New(deliveriesOfOne, 0)}
-	return map[string]any{interpreter.DeliverActivity: d.deliverAnswer, interpreter.SettleActivity: settleAnswers}
+	return map[string]any{mailbox.DeliverActivity: d.deliverAnswer, mailbox.SettleActivity: settleAnswers}
 }
 
 // deliverer delivers answers that were kept, a few at a time to each workflow.
@@ -37,12 +38,12 @@ type deliverer struct{ slots *slots.ByKey }
 
 // deliverAnswer delivers a stored answer to the workflow that accepts it. After an error it is
 // unknown whether the workflow has it.
-func (d deliverer) deliverAnswer(ctx context.Context, stored interpreter.MailboxAnswer) (interpreter.DeliveryResult, error) {
+func (d deliverer) deliverAnswer(ctx context.Context, stored mailbox.StoredAnswer) (mailbox.DeliveryResult, error) {
 	limited, cancel := context.WithTimeout(ctx, mailPatience)
 	defer cancel()
 	done, err := d.slots.Enter(limited, stored.Workflow)
 	if err != nil {
-		return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
+		return mailbox.DeliveryResult{}, fmt.Errorf("deliver an answer: others are delivered there: %w", err)
 	}
 	defer done()
 	_, _, err = answers.SendAnswer(limited, activity.GetClient(ctx), stored.Workflow, stored.Answer, mailPatience)
@@ -53,15 +54,15 @@ func (d deliverer) deliverAnswer(ctx context.Context, stored interpreter.Mailbox
 	}
 	switch {
 	case err == nil:
-		return interpreter.DeliveryResult{Fate: interpreter.FateAccepted}, nil
+		return mailbox.DeliveryResult{Fate: mailbox.Accepted}, nil
 	case errors.Is(err, answers.ErrClosed):
-		return interpreter.DeliveryResult{Fate: interpreter.FateLate}, nil
+		return mailbox.DeliveryResult{Fate: mailbox.Late}, nil
 	case refused != nil && refused.Type == interpreter.AnswerRefused:
-		return interpreter.DeliveryResult{Fate: interpreter.FateRefused, Message: refused.Message}, nil
+		return mailbox.DeliveryResult{Fate: mailbox.Refused, Message: refused.Message}, nil
 	case refused != nil:
-		return interpreter.DeliveryResult{Fate: interpreter.FateLate, Message: refused.Message}, nil
+		return mailbox.DeliveryResult{Fate: mailbox.Late, Message: refused.Message}, nil
 	}
-	return interpreter.DeliveryResult{}, fmt.Errorf("deliver an answer: %w", err)
+	return mailbox.DeliveryResult{}, fmt.Errorf("deliver an answer: %w", err)
 }
 
 // errMail says that answers are still undelivered.

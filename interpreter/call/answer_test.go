@@ -184,7 +184,7 @@ func TestAnswersInAnyOrder(t *testing.T) {
 // A page with an empty body has no rows; unless its status says so, there is a warning, because its rows may be lost.
 func TestPagesWithoutABody(t *testing.T) {
 	t.Parallel()
-	for status, warnings := range map[int]int{200: 1, 204: 0} {
+	for status, warnings := range map[int]int{200: 1, 202: 1, 206: 1, 204: 0, 205: 0} {
 		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n    retry:\n" +
 			"      - {when: \"{{ response.next }}\", then: {next_call: {params: {cursor: \"{{ response.next }}\"}}, collect: {path: rows}}}\n"}
 		machine := c.call(t)

@@ -2,7 +2,6 @@ package call
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -113,8 +112,10 @@ func (r results) markTruncated(result *interpreter.CallResult, d ruling) {
 func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expression.Budget) {
 	s, where := r.state, r.config.CallPlace()
 	if s.Last.Data.Data == nil && s.Last.Meta.HasNoBody() {
-		if s.Collector != 0 && s.Last.Meta.Status == http.StatusOK { // some APIs end their pages so, and some proxies lose bodies
-			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: page %d has an empty body (HTTP 200), and counts as one without rows", where, s.Successes))
+		// Some APIs end their pages so, some proxies lose bodies, and 202 says that there is no answer yet.
+		if expectsRows := s.Collector != 0 || r.config.Step.Rows != nil; expectsRows && s.Last.Meta.OmitsBody() {
+			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: page %d has an empty body (HTTP %d), and counts as one without rows",
+				where, s.Successes, s.Last.Meta.Status))
 		}
 		return
 	}

@@ -18,6 +18,7 @@ const (
 	FieldMode          = "mode"
 	FieldDeleteMissing = "delete_missing"
 	FieldAllowEmpty    = "allow_empty"
+	FieldRejected      = "rejected"
 	ModeReplace        = "replace"
 	ModeOverwrite      = "overwrite" // of a file
 )
@@ -62,17 +63,23 @@ func (a *Action) IntoObjects() bool {
 	return a.Auth != nil || a.WritesParquet()
 }
 
-// WritesParquet reports whether the rows of a file are written as Parquet: by format, else by the name.
-func (a *Action) WritesParquet() bool {
-	as, name := a.Field(FieldFormat), a.Field(FieldPath)
-	if as != nil {
-		return as.Template == nil && strings.EqualFold(expression.Text(as.Value), FormatParquet)
+// WritesParquet reports whether the rows of a file are written as Parquet.
+func (a *Action) WritesParquet() bool { return a.WrittenFormat() == FormatParquet }
+
+// WrittenFormat returns the format in which the rows of a file are written: by format, else by the name; "" if it is not known.
+func (a *Action) WrittenFormat() string {
+	as, name, format := a.Field(FieldFormat), a.Field(FieldPath), ""
+	switch {
+	case as != nil && as.Template == nil:
+		format = strings.ToLower(expression.Text(as.Value))
+	case as == nil && name != nil:
+		rest, _ := CutPacking(strings.ToLower(strings.TrimSpace(name.Raw)))
+		format = strings.TrimPrefix(path.Ext(rest), ".")
 	}
-	if name == nil {
-		return false
+	if !slices.Contains(WrittenFormats, format) {
+		return ""
 	}
-	rest, _ := CutPacking(strings.TrimSpace(name.Raw))
-	return strings.HasSuffix(strings.ToLower(rest), "."+FormatParquet)
+	return format
 }
 
 // Words of files.
@@ -114,6 +121,17 @@ func PackingProblem(name, compression string, isParquet, inFolder bool) string {
 		return fmt.Sprintf("the name of %q says %s, and compression is %s; change one of them", name, byName, compression)
 	case byName == "" && !inFolder && compression != "" && compression != "none":
 		return fmt.Sprintf("path is %q, and compression is %s; name it %q, so that readers know", name, compression, name+map[string]string{"gzip": ".gz", "zstd": ".zst"}[compression])
+	}
+	return ""
+}
+
+// RejectedProblem returns why a sink of files cannot have rejected, "" if it can. moved says that the rows are those of a transfer.
+func RejectedProblem(format string, moved bool) string {
+	switch {
+	case format == FormatJSONL:
+		return "every row fits JSON Lines, so none is rejected; remove rejected, or set format to csv or parquet"
+	case moved:
+		return "a transfer to files sets no rows aside; remove rejected, or give the column a type that takes all values, such as text"
 	}
 	return ""
 }

@@ -48,6 +48,7 @@ var testTools = catalogue{
 		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true},
 			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}},
+			{Name: "rejected", Kind: playbook.KindMap, Keys: []playbook.Field{{Name: "path", Kind: playbook.KindText, Required: true}, {Name: "max", Kind: playbook.KindNumber}}},
 		}, readFields()...),
 	},
 	"python": {

@@ -7,6 +7,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/login"
+	"reprise/interpreter/mailbox"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/queue"
 	"reprise/interpreter/tree"
@@ -14,10 +15,11 @@ import (
 
 // activities are activities with which runs reach other workflows, or clean up. They make no attempt of a step.
 var activities = []string{
-	interpreter.CheckActivity, interpreter.DeliverActivity, interpreter.EndedActivity, interpreter.ForgetActivity, interpreter.PauseRateLimitActivity,
-	interpreter.PlanActivity, interpreter.RecallActivity, interpreter.SettleActivity, interpreter.SinksActivity, interpreter.StateActivity,
+	interpreter.CheckActivity, interpreter.EndedActivity, interpreter.ForgetActivity, interpreter.PauseRateLimitActivity,
+	interpreter.PlanActivity, interpreter.RecallActivity, interpreter.SinksActivity, interpreter.StateActivity,
 	interpreter.StateCommandActivity, interpreter.StoppedActivity,
 	login.ChallengeActivity, login.ExchangeActivity, login.ProofActivity,
+	mailbox.DeliverActivity, mailbox.SettleActivity,
 	partition.ClaimActivity, partition.NoteActivity,
 	queue.CancelActivity, queue.DeadlockActivity, queue.EndedActivity, queue.EnterActivity,
 	tree.AdmitActivity, tree.CancelActivity, tree.MayStartActivity,

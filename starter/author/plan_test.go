@@ -91,7 +91,7 @@ func TestPlanText(t *testing.T) {
 			},
 			{Step: "count", Tool: "postgres"},
 			{Step: "files", Tool: "http", Request: "GET https://api.example.com/files", Sinks: []interpreter.SinkPlan{
-				{Place: "files.sinks[0]", Tool: "file", Auth: "lake", Target: "raw/new", File: &interpreter.FilePlan{Mode: "append", Format: "parquet", InFolder: true}},
+				{Place: "files.sinks[0]", Tool: "file", Auth: "lake", Target: "raw/new", File: &interpreter.FilePlan{Mode: "append", Format: "parquet", InFolder: true, Rejected: "raw/refused"}},
 				{Place: "files.sinks[1]", Tool: "file", Auth: "lake", Target: "raw/orders", File: &interpreter.FilePlan{
 					Mode: "overwrite", Format: "jsonl", Compression: "gzip", Exists: true, InFolder: true, Manifest: 12, Files: 3, Rows: 100, Bytes: 4096,
 				}},

@@ -246,6 +246,9 @@ func (t *planText) writeFile(file interpreter.FilePlan, fails bool) {
 	case file.InFolder:
 		t.writeLine("    ", "the run adds its files and writes manifest %d at the end", file.Manifest+1)
 	}
+	if file.Rejected != "" && !fails {
+		t.writeLine("    ", "rows that do not fit go to %s", file.Rejected)
+	}
 }
 
 func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {

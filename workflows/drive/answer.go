@@ -8,6 +8,7 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call/await"
+	"reprise/interpreter/mailbox"
 	"reprise/workflows/control"
 	"reprise/workflows/gate"
 	"reprise/workflows/keeper"
@@ -159,9 +160,9 @@ const (
 // awaitMailboxes waits until answers to the attempt that are stored in mailboxes have been delivered, before the
 // attempt times out. Mailboxes store answers while no worker can accept them.
 func (d *Driver) awaitMailboxes(ctx workflow.Context) {
-	to := gate.ToTool(interpreter.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
+	to := gate.ToTool(mailbox.SettleActivity, keeper.MailTimeout, "checks for answers that are kept")
 	to.Tries = mostSettling
-	_, err := gate.Send[struct{}](ctx, to, d.Call.View().AttemptAddress().MailboxIDs(control.ControlsOf(ctx).Run), "the address of an attempt")
+	_, err := gate.Send[struct{}](ctx, to, mailbox.IDs(d.Call.View().AttemptAddress(), control.ControlsOf(ctx).Run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {
 		gate.Logger(ctx).Warn("it is unknown whether answers were kept; the attempt is over", "step", d.Call.Config().Step.Name, "error", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"reprise/internal/base/heartbeat"
+	"reprise/internal/observe/histories"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 )
@@ -91,7 +92,7 @@ func (h *reading) addHeartbeats(event *historypb.HistoryEvent) {
 	if started := event.GetActivityTaskStartedEventAttributes(); started != nil {
 		h.started[started.GetScheduledEventId()] = event.GetEventTime().AsTime()
 	}
-	if by := EndedActivity(event); by != 0 {
+	if by := histories.EndedActivity(event); by != 0 {
 		h.endActivity(by, event.GetEventTime().AsTime())
 	}
 }
@@ -124,19 +125,4 @@ func heartbeatsOf(activity *historypb.ActivityTaskScheduledEventAttributes, took
 		interval = heartbeat.ProgressOf(interval)
 	}
 	return int(took / interval)
-}
-
-// EndedActivity returns the ID of the event that scheduled the activity whose end an event reports; 0 for other events.
-func EndedActivity(event *historypb.HistoryEvent) int64 {
-	for _, attributes := range []interface{ GetScheduledEventId() int64 }{
-		event.GetActivityTaskCompletedEventAttributes(),
-		event.GetActivityTaskFailedEventAttributes(),
-		event.GetActivityTaskTimedOutEventAttributes(),
-		event.GetActivityTaskCanceledEventAttributes(),
-	} {
-		if id := attributes.GetScheduledEventId(); id != 0 { // nil attributes give 0
-			return id
-		}
-	}
-	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"reprise/internal/base/answers"
 	"reprise/internal/base/connect"
 	"reprise/interpreter"
+	"reprise/interpreter/mailbox"
 	"reprise/workflows/protocol"
 )
 
@@ -164,5 +165,5 @@ func (r *Reader) FindReceipt(ctx context.Context, workflowID string, answer inte
 
 // DepositAnswer stores an answer in a mailbox until a worker responds, as answers.DepositAnswer does.
 func (r *Reader) DepositAnswer(ctx context.Context, workflowID string, answer interpreter.Answer) error {
-	return answers.DepositAnswer(ctx, r.Client, interpreter.MailboxAnswer{Workflow: workflowID, Answer: answer})
+	return answers.DepositAnswer(ctx, r.Client, mailbox.StoredAnswer{Workflow: workflowID, Answer: answer})
 }

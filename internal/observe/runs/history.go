@@ -11,6 +11,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"reprise/internal/base/connect"
+	"reprise/internal/observe/histories"
 	"reprise/workflows/protocol"
 )
 
@@ -82,30 +83,13 @@ func (h *history) applyChild(event *historypb.HistoryEvent, byEvent map[int64]*c
 			begun.runID = started.GetWorkflowExecution().GetRunId()
 		}
 	}
-	if id := endedChild(event); id != 0 && byEvent[id] != nil {
+	if id := histories.EndedChild(event); id != 0 && byEvent[id] != nil {
 		byEvent[id].end = event
 	}
 }
 
 // isClosed reports whether the workflow has ended and did not continue as new.
 func (h *history) isClosed() bool { return !h.endedAt.IsZero() }
-
-// endedChild returns the initiating event ID of the child whose end the event reports; 0 for other events.
-func endedChild(event *historypb.HistoryEvent) int64 {
-	for _, attributes := range []interface{ GetInitiatedEventId() int64 }{
-		event.GetChildWorkflowExecutionCompletedEventAttributes(),
-		event.GetChildWorkflowExecutionFailedEventAttributes(),
-		event.GetChildWorkflowExecutionCanceledEventAttributes(),
-		event.GetChildWorkflowExecutionTerminatedEventAttributes(),
-		event.GetChildWorkflowExecutionTimedOutEventAttributes(),
-		event.GetStartChildWorkflowExecutionFailedEventAttributes(),
-	} {
-		if id := attributes.GetInitiatedEventId(); id != 0 { // nil attributes give 0
-			return id
-		}
-	}
-	return 0
-}
 
 // readHistory fetches the history of a run.
 func (r *Reader) readHistory(ctx context.Context, workflowID, runID string) (*history, error) {

@@ -8,6 +8,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 
 	"reprise/internal/observe/cost"
+	"reprise/internal/observe/histories"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/workflows/protocol"
@@ -239,7 +240,7 @@ func (p *projector) activityEvent(event *historypb.HistoryEvent) (bool, error) {
 		}
 		return true, nil
 	}
-	if id := cost.EndedActivity(event); id != 0 && p.made[id] != nil {
+	if id := histories.EndedActivity(event); id != 0 && p.made[id] != nil {
 		p.ended[id] = true
 		return true, p.activityEnded(id, event)
 	}

@@ -7,6 +7,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/observe/histories"
 	"reprise/interpreter"
 	"reprise/workflows/protocol"
 )
@@ -30,7 +31,7 @@ func (p *projector) playbookEvent(event *historypb.HistoryEvent) (bool, error) {
 		}
 		return of != nil, nil
 	}
-	if of := p.runs[endedChild(event)]; of != nil {
+	if of := p.runs[histories.EndedChild(event)]; of != nil {
 		return true, p.playEnded(of, event)
 	}
 	if requested := event.GetRequestCancelExternalWorkflowExecutionInitiatedEventAttributes(); requested != nil {

@@ -29,6 +29,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/mailbox"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
@@ -281,8 +282,8 @@ func (s *stage) registerAlone() {
 		tree.MayStartActivity: func(context.Context, tree.RunStart) (tree.AdmissionAnswer, error) {
 			return tree.AdmissionAnswer{}, nil
 		},
-		tree.CancelActivity:        func(context.Context, tree.CancelRequest) error { return nil },
-		interpreter.SettleActivity: func(context.Context, []string) error { return nil },
+		tree.CancelActivity:    func(context.Context, tree.CancelRequest) error { return nil },
+		mailbox.SettleActivity: func(context.Context, []string) error { return nil },
 		interpreter.RecallActivity: func(context.Context, interpreter.Recall) (interpreter.EarlierAnswers, error) {
 			return interpreter.EarlierAnswers{}, nil
 		},

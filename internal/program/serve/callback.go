@@ -16,6 +16,7 @@ import (
 	"reprise/internal/base/callback"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/mailbox"
 	"reprise/interpreter/source"
 )
 
@@ -186,7 +187,7 @@ func (s *Server) deliverAnswer(ctx context.Context, workflowID string, given int
 			"the answer is %d bytes, and a run accepts at most %d; store larger data elsewhere and send its location", size, most)
 	}
 	ctx = context.WithoutCancel(ctx) // the answer arrived whole, even if its sender stops waiting
-	mail := interpreter.MailboxAnswer{Workflow: workflowID, Answer: given}
+	mail := mailbox.StoredAnswer{Workflow: workflowID, Answer: given}
 	waiting, err := s.hasStored(ctx, mail)
 	if err != nil {
 		return answer{}, err

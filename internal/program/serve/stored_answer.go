@@ -7,11 +7,12 @@ import (
 
 	"reprise/internal/base/answers"
 	"reprise/interpreter"
+	"reprise/interpreter/mailbox"
 )
 
 // hasStored reports whether answers to the attempt are stored that no workflow has accepted yet. If that is unknown,
 // the answer is sent directly. The error is that the mailbox is full.
-func (s *Server) hasStored(ctx context.Context, mail interpreter.MailboxAnswer) (bool, error) {
+func (s *Server) hasStored(ctx context.Context, mail mailbox.StoredAnswer) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	waiting, err := answers.HasWaiting(limited, s.Client, mail)
@@ -22,10 +23,10 @@ func (s *Server) hasStored(ctx context.Context, mail interpreter.MailboxAnswer) 
 }
 
 // storeAnswer stores an answer on the Temporal server until a worker delivers it.
-func (s *Server) storeAnswer(ctx context.Context, mail interpreter.MailboxAnswer) (answer, error) {
+func (s *Server) storeAnswer(ctx context.Context, mail mailbox.StoredAnswer) (answer, error) {
 	limited, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
-	done, err := s.storing.Enter(limited, mail.Answer.MailboxID(mail.Workflow))
+	done, err := s.storing.Enter(limited, mail.MailboxID())
 	if err != nil {
 		return answer{}, err
 	}
@@ -43,7 +44,7 @@ func (s *Server) storeAnswer(ctx context.Context, mail interpreter.MailboxAnswer
 
 // refusalOr returns the problem for a late answer. If the same answer was stored before and then refused, it says
 // why.
-func (s *Server) refusalOr(ctx context.Context, mail interpreter.MailboxAnswer, err error) error {
+func (s *Server) refusalOr(ctx context.Context, mail mailbox.StoredAnswer, err error) error {
 	if !errors.Is(err, errLate) || mail.Answer.Verb == interpreter.AnswerProgress {
 		return err
 	}

@@ -130,6 +130,35 @@ func TestLakesOfPages(t *testing.T) {
 	require.Equal(t, 1, files)
 }
 
+// TestLakesRejectRows: rows of a loop that do not fit the columns are published with the others, in a folder of their own, and counted.
+func TestLakesRejectRows(t *testing.T) {
+	t.Parallel()
+	w := lakeWorld(t)
+	result := w.endsAs(w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/api/v1/assessments"
+    params: {page: "{{ n }}", pageSize: 10}
+    loop:
+      collection: [1, 2]
+      element: n
+      mode: parallel
+      sink:
+        tool: file
+        auth: lake
+        path: raw/a
+        format: csv
+        columns: [id, name]
+        args: "{{ map(result.data, int(#.id) % 10 == 3 ? {'id': #.id, 'more': true} : {'id': #.id}) }}"
+        rejected: {path: raw/refused, max: 2}
+`), nil), interpreter.Completed)
+	require.Equal(t, []int64{18, 2}, []int64{result.Rows.Totals().Written, result.Rows.Totals().Rejected})
+	require.Contains(t, strings.Join(result.Warnings, "\n"), "2 rows were rejected, and are in the place that rejected names")
+	ids, files := w.lakeIDs("raw/refused")
+	require.Len(t, ids, 2)
+	require.Equal(t, 1, files)
+}
+
 // TestLakesByRow: the rows of iterations, one of which is in a later run, and of a transfer go to the path of each, once.
 func TestLakesByRow(t *testing.T) {
 	t.Parallel()

@@ -47,8 +47,8 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 		{left.DiscardedValues, "1 value was discarded (schema_contract)", "%d values were discarded (schema_contract)"},
 		{left.DiscardedRows, "1 row was discarded (schema_contract)", "%d rows were discarded (schema_contract)"},
 		{
-			left.RejectedRows, "the database rejected 1 row, which is in the table of rejected",
-			"the database rejected %d rows, which are in the table of rejected",
+			left.RejectedRows, "1 row was rejected, and is in the place that rejected names",
+			"%d rows were rejected, and are in the place that rejected names",
 		},
 		{
 			left.RoundedValues, "1 value was rounded or cut to what its column keeps (as numeric(p, s), real, date and time do)",

@@ -1,6 +1,7 @@
 package check
 
 import (
+	pathpkg "path"
 	"slices"
 	"strings"
 
@@ -93,6 +94,7 @@ func checkWrittenFile(c *checker, action *playbook.Action) {
 		c.Errorf(as.Pos, codeFieldType, "format is %s; rows are written as %s", playbook.DescribeValue(as.Value), joinChoices(playbook.WrittenFormats))
 		return
 	}
+	checkRejectedOfFile(c, action)
 	at, path := action.Field(playbook.FieldCompression), action.Field(playbook.FieldPath)
 	compression := ""
 	if at != nil {
@@ -109,8 +111,29 @@ func checkWrittenFile(c *checker, action *playbook.Action) {
 	}
 }
 
+// checkRejectedOfFile checks whether the rows of a file may be rejected.
+func checkRejectedOfFile(c *checker, action *playbook.Action) {
+	rejected, as := action.Field(playbook.FieldRejected), action.Field(playbook.FieldFormat)
+	if rejected == nil || as != nil && as.Template != nil {
+		return
+	}
+	format := action.WrittenFormat()
+	switch to, path := rejected.Get(playbook.FieldPath), action.Field(playbook.FieldPath); {
+	case format != playbook.FormatJSONL && !action.IntoObjects():
+		c.Errorf(rejected.Pos, codeFieldType, "rejected needs a folder of files, and this writes one file; add auth, set format: parquet, or remove it")
+	case playbook.RejectedProblem(format, false) != "":
+		c.Errorf(rejected.Pos, codeFieldType, "%s", playbook.RejectedProblem(format, false))
+	case to == nil || path == nil || to.Template != nil || path.Template != nil:
+	case pathpkg.Clean(expression.Text(to.Value)) == pathpkg.Clean(path.Raw):
+		c.Errorf(to.Pos, codeFieldType, "rejected rows need a folder of their own, and this is that of the others; use another path, such as %s", pathpkg.Clean(path.Raw)+"_rejected")
+	}
+}
+
 // checkMovedToFile checks the mode and the path of a transfer to files.
 func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
+	if rejected := to.Field(playbook.FieldRejected); rejected != nil && to.IntoObjects() && to.WrittenFormat() != playbook.FormatJSONL {
+		c.Errorf(rejected.Pos, codeFieldType, "%s", playbook.RejectedProblem("", true))
+	}
 	mode, path := to.Field(playbook.FieldMode), to.Field(playbook.FieldPath)
 	if mode == nil || !strings.EqualFold(expression.Text(mode.Value), playbook.ModeOverwrite) {
 		return
