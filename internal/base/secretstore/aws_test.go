@@ -71,8 +71,10 @@ func TestSecretsOfAWS(t *testing.T) {
 		source        connection.SecretSource
 		value, region string
 	}{
-		{of("shop", "password", ""), "first", "eu-central-1"}, {of("text", "", "us-east-1"), "first", "us-east-1"},
-		{of("arn:aws:secretsmanager:eu-north-1:1:secret:shop", "", ""), "of an ARN", "eu-north-1"}, {of("shop", "user", ""), "ana", "eu-north-1"},
+		{of("shop", "password", ""), "first", "eu-central-1"},
+		{of("text", "", "us-east-1"), "first", "us-east-1"},
+		{of("arn:aws:secretsmanager:eu-north-1:1:secret:shop", "", ""), "of an ARN", "eu-north-1"},
+		{of("shop", "user", ""), "ana", "eu-north-1"},
 	} {
 		value, err := sources.Read(row.source, false)
 		require.NoError(t, err)
