@@ -3,12 +3,19 @@ package file_test
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,6 +188,116 @@ func TestDuckDBReadsManifests(t *testing.T) {
 		require.Empty(t, found.Error, name)
 		sum := 4000*10_000 + 4000*3999/2 + 4000*20_000 + 4000*3999/2
 		require.Equal(t, []map[string]any{{"n": "8000", "ids": "8000", "sum": fmt.Sprint(sum), "more": fmt.Sprint(want[name])}}, found.Rows, name)
+	}
+}
+
+// download reads a path of a store by plain requests of S3, as a client that is not the writer's: the last manifest that is listed, and the
+// objects that it names. It returns the folder that these are in.
+func (l *lake) download(t *testing.T, path string) string {
+	t.Helper()
+	get := func(address string) []byte {
+		response, err := http.Get(address)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, response.Body.Close()) }()
+		content, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode, address)
+		return content
+	}
+	var numbers []string
+	for token, more := "", true; more; {
+		var listed struct {
+			IsTruncated           bool
+			NextContinuationToken string
+			Contents              []struct{ Key string }
+		}
+		query := url.Values{"list-type": {"2"}, "prefix": {"raw/" + path + "/_manifest/"}, "continuation-token": {token}}
+		require.NoError(t, xml.Unmarshal(get(l.store.URL+"/lake?"+query.Encode()), &listed))
+		for _, object := range listed.Contents {
+			numbers = append(numbers, filepath.Base(object.Key))
+		}
+		token, more = listed.NextContinuationToken, listed.IsTruncated
+	}
+	require.NotEmpty(t, numbers)
+	folder, last := filepath.Join(t.TempDir(), path), writtenManifest{}
+	save := func(name string) []byte {
+		content := get(l.store.URL + "/lake/raw/" + path + "/" + name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
+		return content
+	}
+	require.NoError(t, json.Unmarshal(save("_manifest/"+slices.Max(numbers)), &last))
+	for _, file := range last.Files {
+		sum := sha256.Sum256(save(file.Path))
+		require.Equal(t, file.SHA256, hex.EncodeToString(sum[:]))
+	}
+	return folder
+}
+
+// TestDuckDBReadsStore: from the objects of a store DuckDB reads the types and values that were written, in each format and compression, also those
+// of an object that was written in several parts.
+func TestDuckDBReadsStore(t *testing.T) {
+	t.Parallel()
+	if *duckdb == "" {
+		t.Skip("run make lake-readers, which installs DuckDB from npm")
+	}
+	l := lakes(t)["store"]
+	columns, types, typed, typedWant := map[string]any{}, map[string]string{}, []any{}, []map[string]any{}
+	for name, one := range typedColumns {
+		columns[name], types[name] = one[0], one[1]
+	}
+	for _, row := range typedRows {
+		typed, typedWant = append(typed, row.written), append(typedWant, row.want)
+	}
+	queries := []foreignQuery{}
+	readers := map[string]string{
+		"parquet": "SELECT * FROM read_parquet(getvariable('files'))",
+		"csv":     "SELECT id, big, text, code, ok, seen, total FROM read_csv(getvariable('files'), all_varchar = true, allow_quoted_nulls = false)",
+		"jsonl": "SELECT id, big, text, code, ok, seen, total FROM read_json(getvariable('files'), format = 'newline_delimited', " +
+			"columns = {id: 'BIGINT', big: 'BIGINT', text: 'VARCHAR', code: 'VARCHAR', ok: 'BOOLEAN', seen: 'VARCHAR', total: 'VARCHAR'})",
+	}
+	write := func(path, mode string, fields map[string]any, rows ...any) {
+		fields["path"] = path
+		load := stagedLoad{t: t, c: l.worker(t), id: path + mode, mode: mode, more: fields}
+		for i, row := range rows {
+			require.NoError(t, load.stage(fmt.Sprint(path, mode, i), row))
+		}
+		_, err := load.publish()
+		require.NoError(t, err)
+	}
+	for format, read := range readers {
+		for _, compression := range []string{"none", "gzip", "zstd"} {
+			path, fields, rows := format+"-"+compression, map[string]any{"format": format, "compression": compression}, textRows
+			if format == "parquet" {
+				fields["columns"], rows = columns, typed
+			}
+			write(path, "append", fields, rows[0]) // which is replaced
+			write(path, "overwrite", fields, rows...)
+			queries = append(queries, foreignQuery{Name: path, Setup: fmt.Sprintf(filesOfManifest, l.download(t, path)), SQL: read})
+		}
+	}
+	const large, pages, size = "large", 20, 1 << 20
+	long := []any{}
+	for page := range pages {
+		long = append(long, map[string]any{"id": page, "text": strings.Repeat("x", size)})
+	}
+	write(large, "append", map[string]any{"format": "jsonl"}, long...)
+	require.True(t, slices.ContainsFunc(l.store.Requests(), func(request string) bool { return strings.HasPrefix(request, "POST /lake/raw/large/part-") }), "an upload in parts")
+	queries = append(queries, foreignQuery{
+		Name: large, Setup: fmt.Sprintf(filesOfManifest, l.download(t, large)),
+		SQL: "SELECT sum(id) AS ids, sum(length(text)) AS size FROM read_json(getvariable('files'), format = 'newline_delimited')",
+	})
+	for name, found := range askDuckDB(t, queries...) {
+		require.Empty(t, found.Error, name)
+		switch {
+		case name == large:
+			require.Equal(t, []map[string]any{{"ids": fmt.Sprint(pages * (pages - 1) / 2), "size": fmt.Sprint(pages * size)}}, found.Rows)
+		case strings.HasPrefix(name, "parquet"):
+			require.Equal(t, types, found.Types, name)
+			require.Equal(t, typedWant, found.Rows, name)
+		default:
+			require.Equal(t, foreignText(textRows), found.Rows, name)
+		}
 	}
 }
 
