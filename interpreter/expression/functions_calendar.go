@@ -173,17 +173,41 @@ func timeAndZone(b *Budget, name string, args []any, zoneAt int) (time.Time, *ti
 	if err != nil {
 		return t, nil, err
 	}
-	zone := time.UTC
-	if given := argumentAt(args, zoneAt); given != nil {
-		text, ok := given.(string)
-		if !ok || len(text) > mostTimeText {
-			return t, nil, argumentError(name, "the name of a zone, such as Europe/Berlin", given)
-		}
-		if zone, err = LoadZone(text); err != nil {
-			return t, nil, fmt.Errorf("%s: %w", name, err)
-		}
+	zone, err := zoneArgument(name, args, zoneAt)
+	if err != nil {
+		return t, nil, err
+	}
+	if err := offsetProblem(name, args[0], zone); err != nil {
+		return t, nil, err
 	}
 	return t, zone, b.chargeWork(1, 0)
+}
+
+// offsetProblem returns an error if a time has no offset from UTC and the zone is another: it may be UTC or local time, which can be
+// another day.
+func offsetProblem(name string, written any, zone *time.Location) error {
+	if zone == time.UTC || !lacksOffset([]any{written}) {
+		return nil
+	}
+	return fmt.Errorf("%s: %s has no offset from UTC, so its day in %s is uncertain; write date(…) around it if it is UTC, "+
+		"or date(…, nil, %q) if it is local time there", name, describeValue(written), zone, zone)
+}
+
+// zoneArgument returns the zone in argument at, UTC if there is none.
+func zoneArgument(name string, args []any, at int) (*time.Location, error) {
+	given := argumentAt(args, at)
+	if given == nil {
+		return time.UTC, nil
+	}
+	text, ok := given.(string)
+	if !ok || len(text) > mostTimeText {
+		return nil, argumentError(name, "the name of a zone, such as Europe/Berlin", given)
+	}
+	zone, err := LoadZone(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return zone, nil
 }
 
 // writtenText returns the n-th argument as text after checking it with problem.
@@ -308,6 +332,9 @@ func callTimeRange(b *Budget, args []any) (any, error) {
 	}
 	to, err := readTime(b, name, args[1:2])
 	if err != nil {
+		return nil, err
+	}
+	if err := offsetProblem(name, args[1], zone); err != nil {
 		return nil, err
 	}
 	step, err := amountArgument(b, name, args, 2)

@@ -18,10 +18,12 @@ var timeFunctions = []function{
 		doc: "The time of the attempt or decision, as history has it: RFC 3339 text in UTC.", call: callNow,
 	},
 	{
-		name: "date", min: 1, max: 2, signature: "date(time[, layout])",
+		name: "date", min: 1, max: 3, signature: "date(time[, layout[, zone]])",
 		doc: "The time as RFC 3339 text in UTC, to the microsecond. It accepts ISO 8601, RFC 1123 and similar text, a date, and " +
-			"seconds since 1970; with a layout of Go's package time, text in that layout.",
-		call: callDate,
+			"seconds since 1970; with a layout of Go's package time, text in that layout (nil for the usual forms). Text without an " +
+			"offset is local time in the zone, UTC by default.",
+		call:    callDate,
+		written: map[int]func(string) error{2: zoneProblem},
 	},
 	{
 		name: "unix", min: 1, max: 1, signature: "unix(time)",
@@ -69,11 +71,43 @@ func callNow(b *Budget, _ []any) (any, error) {
 }
 
 func callDate(b *Budget, args []any) (any, error) {
-	t, err := readTime(b, "date", args)
+	const name = "date"
+	zone, err := zoneArgument(name, args, 2)
 	if err != nil {
 		return nil, err
 	}
+	read := args[:min(len(args), 2)]
+	if argumentAt(args, 1) == nil {
+		read = args[:1]
+	}
+	t, err := readTime(b, name, read)
+	if err != nil {
+		return nil, err
+	}
+	if zone != time.UTC && lacksOffset(read) {
+		if t = WallTime(t, zone); t.UTC().Year() < 0 || t.UTC().Year() > 9999 {
+			return nil, fmt.Errorf("%s: the year %d is not between 0 and 9999", name, t.UTC().Year())
+		}
+	}
 	return timeText(t), nil
+}
+
+// lacksOffset reports whether the text of a time that can be read, with its layout if there is one, has no offset from UTC.
+func lacksOffset(args []any) bool {
+	text, isText := args[0].(string)
+	if !isText {
+		return false
+	}
+	text = strings.TrimSpace(text)
+	elsewhere := time.FixedZone("", 3600)
+	if layout, hasLayout := argumentAt(args, 1).(string); hasLayout {
+		here, _ := time.ParseInLocation(layout, text, time.UTC)
+		there, _ := time.ParseInLocation(layout, text, elsewhere)
+		return !here.Equal(there)
+	}
+	here, _ := ParseTime(text)
+	there, _ := ParseTimeIn(text, elsewhere)
+	return !here.Equal(there)
 }
 
 func callUnix(b *Budget, args []any) (any, error) {
