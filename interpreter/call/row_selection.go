@@ -99,7 +99,7 @@ func (u *unmatchedWhere) plusPage(where *playbook.Node, rows []any, matched int)
 		return u
 	}
 	var next unmatchedWhere
-	if matched == 0 && !page.HasPresenceTest(where.Raw) {
+	if matched == 0 && !where.Template.ProvidesForAbsence() {
 		next.Member = missingMember(where, rows)
 	}
 	return &next

@@ -181,3 +181,70 @@ func (t *Template) RequiredRefs() []Ref {
 	}
 	return slices.DeleteFunc(t.Refs(), func(ref Ref) bool { return provided[ref.Offset] })
 }
+
+// parts says what a condition consists of.
+type parts struct {
+	compares bool // a comparison of order, such as a < b
+	branches bool // parts that do not always count: and, or, if
+	provides bool // see ProvidesForAbsence
+	calls    []string
+}
+
+// partsOf returns the parts of all expressions of a template.
+func (t *Template) partsOf() (of parts) {
+	if t == nil {
+		return of
+	}
+	for _, segment := range t.segments {
+		if segment.Program != nil {
+			ast.Walk(&segment.Program.tree, &of)
+		}
+	}
+	return of
+}
+
+// Visit implements ast.Visitor.
+func (p *parts) Visit(node *ast.Node) {
+	switch node := (*node).(type) {
+	case *ast.BinaryNode:
+		p.addOperator(node)
+	case *ast.ConditionalNode:
+		p.branches = true
+	case *ast.MemberNode:
+		p.provides = p.provides || node.Optional
+	case *ast.CallNode:
+		if callee, isName := node.Callee.(*ast.IdentifierNode); isName {
+			p.calls = append(p.calls, callee.Value)
+			p.provides = p.provides || callee.Value == "default" || callee.Value == "get"
+		}
+	}
+}
+
+func (p *parts) addOperator(node *ast.BinaryNode) {
+	switch node.Operator {
+	case "<", "<=", ">", ">=":
+		p.compares = true
+	case "and", "or", "&&", "||":
+		p.branches = true
+	case "??":
+		p.provides = true
+	case "==", "!=":
+		_, left := node.Left.(*ast.NilNode)
+		_, right := node.Right.(*ast.NilNode)
+		p.provides = p.provides || left || right
+	}
+}
+
+// ProvidesForAbsence reports whether an expression tests whether a value is there, or has a substitute for one that is
+// not. It is false for nil.
+func (t *Template) ProvidesForAbsence() bool { return t.partsOf().provides }
+
+// IsPlainComparison reports whether a condition depends on a comparison of order alone, which is false if an operand is
+// absent. It is false for nil.
+func (t *Template) IsPlainComparison() bool {
+	of := t.partsOf()
+	return of.compares && !of.branches && !of.provides
+}
+
+// Calls reports whether an expression calls a function. It is false for nil.
+func (t *Template) Calls(function string) bool { return slices.Contains(t.partsOf().calls, function) }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -39,7 +38,7 @@ func (p *Pages) RecordPaging(policy *playbook.Policy, page any) {
 			continue
 		}
 		paged.Had |= 1 << i
-		if mayBeLeftOut(ref, value) || HasPresenceTest(policy.When.Raw) {
+		if mayBeLeftOut(ref, value) || policy.When.Template.ProvidesForAbsence() {
 			paged.Soft |= 1 << i
 		}
 	}
@@ -57,12 +56,6 @@ func mayBeLeftOut(ref expression.Ref, value any) bool {
 	}
 	return ref.Bare
 }
-
-// presence matches words with which a condition tests whether a member exists.
-var presence = regexp.MustCompile(`(?i)\b(defined|none|nil|null)\b`)
-
-// HasPresenceTest reports whether the source of a condition tests whether a member exists.
-func HasPresenceTest(condition string) bool { return presence.MatchString(condition) }
 
 // pageMembers returns the members of the page that a policy's condition names.
 func pageMembers(policy *playbook.Policy) []expression.Ref {
@@ -116,7 +109,7 @@ func (p *Pages) MissingMember(policies Policies, page any) string {
 		return ""
 	}
 	for _, policy := range policies {
-		if policy.Then.NextCall == nil || !comparison.MatchString(policy.When.Raw) || tolerant.MatchString(policy.When.Raw) {
+		if policy.Then.NextCall == nil || policy.When == nil || !policy.When.Template.IsPlainComparison() {
 			continue
 		}
 		for _, ref := range pageMembers(policy) {
@@ -152,13 +145,6 @@ func (p *Pages) BelowPageSize(policies Policies, scope expression.Scope, b *expr
 	}
 	return ""
 }
-
-var (
-	// comparison matches the operators that compare the order of two values.
-	comparison = regexp.MustCompile(`[<>]`)
-	// tolerant matches parts of a condition beyond a single comparison.
-	tolerant = regexp.MustCompile(`(?i)\b(and|default|defined|get|nil|none|null|or)\b|&&|\|\||\?`)
-)
 
 func isIndex(key any) bool {
 	_, is := key.(int)

@@ -235,6 +235,14 @@ func TestUncompared(t *testing.T) {
 		"response.next":                                           "",
 		"response.next == 'more'":                                 "",
 		"response.next is defined and response.next > 3":          "",
+		"(response.total ?? 0) > response.meta.page":              "",
+		"response?.total > response.meta.page":                    "",
+		"(response.total if response.meta else 1) > 0":            "",
+		// What only looks like a comparison, or like a part that allows for a missing member, is none.
+		"response.meta.total > len('x ?? y or none')":                    "has no response.meta.total",
+		"response.meta.total > response.meta['page'] + len('default()')": "has no response.meta.total",
+		"response.get > 1":     "has no response.get",
+		"response.next == '>'": "",
 	} {
 		of := policies(t, "      - {when: \"{{ "+condition+" }}\", then: {next_call: {params: {p: 1}}, collect: {path: rows}}}\n")
 		pages := page.Pages{}
@@ -246,6 +254,28 @@ func TestUncompared(t *testing.T) {
 	}
 	of := policies(t, "      - {when: \"{{ response.page < response.pages }}\", then: {max_attempts: 3}}\n")
 	require.Empty(t, new(page.Pages).MissingMember(of, first), "a poll")
+}
+
+// TestMembersThatMayBeLeftOut: whether an API may leave out a member on the last page is read from what the condition
+// tests, not from words in its text.
+func TestMembersThatMayBeLeftOut(t *testing.T) {
+	t.Parallel()
+	for condition, lacks := range map[string]bool{
+		"response.more": true,
+		"response.more and response.kind != 'none'":         true,
+		"response.more and not none(response.rows, # == 0)": true,
+		"response.more and response.null != 1":              true,
+		"response.more is defined":                          false,
+		"response.more == nil ? false : response.more":      false,
+		"response.more ?? false":                            false,
+		"response.more | default(false)":                    false,
+	} {
+		of := policies(t, "      - {when: \"{{ "+condition+" }}\", then: {next_call: {params: {p: 1}}, collect: {path: rows}}}\n")
+		pages := page.Pages{}
+		pages.RecordPaging(of[0], map[string]any{"more": true, "rows": []any{1}})
+		last := pages.CutShort(of, map[string]any{"at": 1, "rows": []any{}}, []any{})
+		require.Equal(t, lacks, last != "", "%s: %s", condition, last)
+	}
 }
 
 // TestBelowPageSize: an only page of as many rows as APIs give at most, where a policy waits for more, may be the first of many.

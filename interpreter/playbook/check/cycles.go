@@ -1,7 +1,6 @@
 package check
 
 import (
-	"regexp"
 	"slices"
 
 	"reprise/interpreter/playbook"
@@ -52,10 +51,7 @@ func (c *checker) isBounded(routes *routes, through *playbook.Step) bool {
 	return false
 }
 
-// nowCall matches a condition that uses the time.
-var nowCall = regexp.MustCompile(`\bnow\s*\(`)
-
 // mayCount reports whether a condition may depend on the number of rounds, or on the time.
 func mayCount(n *playbook.Node) bool {
-	return n != nil && (n.UsesAny(boundWords...) || nowCall.MatchString(n.Raw))
+	return n != nil && (n.UsesAny(boundWords...) || n.Template.Calls("now"))
 }
