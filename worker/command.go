@@ -197,7 +197,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
 		"also log to this file, as JSON from level info on, for starter logs [REPRISE_LOG_FILE]")
 	flags.StringVar(&opts.audit, "audit-log", "",
-		"file to append to who started, steered and answered what, and what was denied, as JSON lines; what cannot be logged is refused; default none")
+		"file for the audit log, as JSON lines: who started, steered and answered runs, and what was denied; what cannot be logged is refused; default none")
 	flags.StringVar(&opts.health, "health-address", os.Getenv("REPRISE_HEALTH_ADDRESS"),
 		"host:port to serve /livez and /readyz for probes; default none [REPRISE_HEALTH_ADDRESS]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),

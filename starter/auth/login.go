@@ -51,7 +51,7 @@ func newAuthLoginCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&o.device, "device", false, "log in with a code that you type on another machine, without a browser here")
-	command.Flags().IntVar(&o.port, "port", 0, "port of this machine to which the login returns, for servers that know one; 0 is any")
+	command.Flags().IntVar(&o.port, "port", 0, "port of this machine for the redirect after the login, if the API accepts only a registered one; 0 is any")
 	o.addFlags(command)
 	return command
 }

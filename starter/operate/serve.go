@@ -65,7 +65,7 @@ func NewServeCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, with the hashes of their tokens and what they may do")
 	flags.StringVar(&options.connections, "connections", os.Getenv("REPRISE_CONNECTIONS"),
 		"YAML file of connections, for the secrets of triggers [REPRISE_CONNECTIONS]")
-	flags.StringVar(&options.audit, "audit-log", "", "file to append to who started, answered and changed what, as JSON lines; while it cannot be written, such requests get 503; default none")
+	flags.StringVar(&options.audit, "audit-log", "", "file for the audit log, as JSON lines: who started, answered and changed runs; if it cannot be written, such requests get 503; default none")
 	flags.BoolVar(&options.codec, "codec", false, "decode payloads at /decode, /encode and /download for callers with the role decode, as Temporal's UI and CLI ask for it; needs REPRISE_CODEC_KEY")
 	flags.StringArrayVar(&options.origins, "ui-origin", nil, "origin of Temporal's UI whose pages may decode, such as https://temporal.example.com; repeatable")
 	flags.BoolVar(&options.anyway, "allow-invalid", false, "serve even if playbooks in the folder have problems; the log names them")

@@ -37,7 +37,7 @@ func (f *timeFlags) addFlags(command *cobra.Command) {
 	flags.StringVar(&f.zone, "zone", "", "time zone of --cron, --start and --end, such as Europe/Berlin; default: UTC")
 	flags.DurationVar(&f.jitter, "jitter", 0, "delay each run by a random time up to this")
 	flags.StringVar(&f.overlap, "overlap", "", "what happens if the previous run is still open: "+overlapChoices+"; default "+playbook.Overlaps[0])
-	flags.DurationVar(&f.catchUp, "catch-up-window", 0, "how late a run may still start if the server was down at its time; default: a year")
+	flags.DurationVar(&f.catchUp, "catch-up-window", 0, "after an outage of the server, start runs that were due at most this long ago; default: a year")
 	flags.StringVar(&f.startsAt, "start", "", "start no run before this time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.StringVar(&f.endsAt, "end", "", "start no run after this time")
 	f.given = flags.Changed

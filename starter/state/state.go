@@ -46,7 +46,7 @@ func (o *stateOptions) addFlags(command *cobra.Command, one bool) {
 	o.workload.AddFlags(command)
 	if one {
 		command.Flags().StringVar(&o.state, "state", "", "name of the state, for a step in a loop")
-		command.Flags().StringArrayVar(&o.elements, "element", nil, "element of the loop whose state is meant, typed as in YAML; for nested loops repeat the flag, the outer loop first")
+		command.Flags().StringArrayVar(&o.elements, "element", nil, "select the state of this element of the loop, typed as in YAML; for nested loops repeat the flag, the outer loop first")
 	}
 	o.server.Add(command)
 	o.local.AddFlags(command)
