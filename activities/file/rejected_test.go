@@ -193,6 +193,37 @@ func TestRejectedOutlivesKills(t *testing.T) {
 	}
 }
 
+// TestRejectedBeforeMoreRows: a run that continues publishes further rows, and those that were rejected before its worker died too, once.
+func TestRejectedBeforeMoreRows(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", "{{ row.day }}"} {
+		l := lakes(t)["store"]
+		load := stagedLoad{t: t, c: l.worker(t), id: "load", mode: "append", more: asideIn("csv", 3, map[string]any{"columns": []any{"id", "day"}})}
+		stage, publish := load.stage, func() error { _, err := load.publish(); return err }
+		if path != "" {
+			paths := pathLoad{load, path}
+			stage = func(key string, rows any) error { return paths.stage(key, rows.([]any)...) }
+			publish = func() error { _, err := paths.publish(); return err }
+		}
+		bad := func(id int) any { return map[string]any{"id": id, "day": "mon", "more": 1} }
+		require.NoError(t, stage("1", []any{dated(1, "mon"), bad(2)}))
+		l.store.Fail(objectstore.Faults{Answer: func(method, path string) int {
+			if method == http.MethodPut && strings.HasPrefix(path, "/lake/raw/aside/_manifest/0000000") && !strings.HasSuffix(path, "0.json") {
+				return http.StatusBadRequest
+			}
+			return 0
+		}})
+		require.Error(t, publish())
+		l.store.Fail(objectstore.Faults{})
+		require.Empty(t, l.rejectedRows(t, "aside"))
+		require.NoError(t, stage("2", []any{dated(3, "mon"), bad(4)}))
+		require.NoError(t, publish())
+		found := l.rejectedRows(t, "aside")
+		require.Len(t, found, 2)
+		require.Equal(t, []any{"1", "2"}, []any{found[0]["operation_key"], found[1]["operation_key"]})
+	}
+}
+
 // killedRejecting makes a load with rows that do not fit, whose worker dies at a request, as often as it needs, and returns how many requests there
 // were.
 func killedRejecting(t *testing.T, staged, byRow bool, at, status int) int {
