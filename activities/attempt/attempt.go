@@ -94,7 +94,7 @@ type putOffError struct {
 
 func (e *putOffError) Error() string { return e.text }
 
-// mayBegin checks that the run is not paused, and waits for the payload store and for a permit
+// mayBegin checks that the run is not paused, and waits for the payload store and for a turn
 // of the rate limit. The error says why the attempt is not made.
 func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads, in interpreter.ToolInput) error {
 	switch {
@@ -115,7 +115,7 @@ func mayBegin(ctx context.Context, b *beginning, pacer *pacer, payloads Payloads
 		return nil
 	}
 	if turns := WorkerOf(ctx).Turns; turns != nil {
-		if turn := turns.ReserveSlot(*limit, in); turn != nil {
+		if turn := turns.ReserveTurn(*limit, in); turn != nil {
 			return awayError(*turn, limit.Key, turn.At.Sub(NewClock(ctx).Now()))
 		}
 		return nil

@@ -275,7 +275,7 @@ var (
 	ErrCut      = errors.New("the worker stopped during the attempt; another worker repeats it")
 )
 
-// beginning marks when an attempt may have acted. Waiting before that (for a permit, a lock, a
+// beginning marks when an attempt may have acted. Waiting before that (for a turn, a lock, a
 // connection) does not count.
 type beginning struct {
 	delivery *Delivery
@@ -291,7 +291,7 @@ type beginning struct {
 	// onSend is called when the tool acts and when it was answered, under a rate
 	// limit; nil without.
 	onSend func(answered bool)
-	// turn is how long the attempt waited for its permit under a rate limit.
+	// turn is how long the attempt waited for its turn under a rate limit.
 	turn time.Duration
 }
 
@@ -417,13 +417,13 @@ type callContext struct {
 type callKey struct{}
 
 // WithCall returns the context for attempts of call number at of a Drive. onTurn is called when an attempt begins and
-// when it stops waiting for its permit. release frees the memory of the last attempt.
+// when it stops waiting for its turn. release frees the memory of the last attempt.
 func WithCall(ctx context.Context, at int, onTurn func(waiting bool)) (within context.Context, release func()) {
 	within = context.WithValue(ctx, callKey{}, &callContext{at: at, onTurn: onTurn})
 	return within, func() { releaseMemory(within) }
 }
 
-// recordTurnWait shows in the heartbeats of a Drive whether an attempt waits for its permit. Other
+// recordTurnWait shows in the heartbeats of a Drive whether an attempt waits for its turn. Other
 // attempts count as not begun until they have it.
 func recordTurnWait(ctx context.Context, waits bool) {
 	if of, hosted := ctx.Value(callKey{}).(*callContext); hosted {

@@ -25,10 +25,10 @@ const (
 	leaseTimeout = 30 * time.Second
 	// leaseAgain is the pause before a lease that failed is requested again.
 	leaseAgain = time.Second
-	// leaseAhead bounds how far ahead permits are leased, beyond the time to use them. Leased
-	// permits are lost with their worker.
+	// leaseAhead bounds how far ahead turns are leased, beyond the time to use them. Leased
+	// turns are lost with their worker.
 	leaseAhead = time.Second
-	// maxTurns is how many permits one lease requests. Without it, a busy worker with thousands
+	// maxTurns is how many turns one lease requests. Without it, a busy worker with thousands
 	// of waiting attempts would reserve minutes of a limit that other workers share.
 	maxTurns = 1000
 	// joinPatience is how long an attempt that joins a queue waits for the queue's next lease,
@@ -36,7 +36,7 @@ const (
 	joinPatience = leaseAhead
 )
 
-// pacer makes the attempts of this worker wait for permits of their rate limits. Permits are
+// pacer makes the attempts of this worker wait for turns of their rate limits. Turns are
 // leased from one workflow per key, so all workers of a task queue share them; a response that
 // asks to wait pauses the others too.
 type pacer struct {
@@ -88,9 +88,9 @@ func (e *estimate) observeTime(took time.Duration) {
 
 func (e estimate) estimatedTime() time.Duration { return max(time.Duration(e), leastEstimate) }
 
-// awaitTurn waits for the attempt's permit and sends heartbeats. The server learns that the
-// attempt begins before the permit is valid, because a missed permit is lost. The error comes
-// from ctx or begin, or is a *putOffError if the permit is too far away to wait here.
+// awaitTurn waits for the attempt's turn and sends heartbeats. The server learns that the
+// attempt begins before its turn comes, because a missed turn is lost. The error comes
+// from ctx or begin, or is a *putOffError if the turn is too far away to wait here.
 func (p *pacer) awaitTurn(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput, b *beginning) error {
 	queue := p.queueOf(ctx, limit)
 	w := newWaiter(ctx, limit, in)
@@ -136,7 +136,7 @@ func (p *pacer) isCrowded(ctx context.Context) bool {
 	return most > 0 && 2*len(p.slots) > most
 }
 
-// acquireTurn waits for the permit of an attempt that has begun, and returns false if it cannot
+// acquireTurn waits for the turn of an attempt that has begun, and returns false if it cannot
 // be used. The error says that the attempt is not made.
 func (l *turnQueue) acquireTurn(ctx context.Context, turn time.Time, limit ratelimit.Limit, b *beginning) (bool, error) {
 	for at := turn; !at.After(turn.Add(limit.SlotTolerance())); {
@@ -156,7 +156,7 @@ func (l *turnQueue) acquireTurn(ctx context.Context, turn time.Time, limit ratel
 // one late request does not matter.
 const mostSends = 1000
 
-// useTurn uses the permit, unless the requests before it were sent late and this one would
+// useTurn uses the turn, unless the requests before it were sent late and this one would
 // follow too soon. In that case it returns the time of the next check.
 func (l *turnQueue) useTurn(turn time.Time, limit ratelimit.Limit, b *beginning) (again time.Time, ok bool) {
 	l.mu.Lock()
@@ -193,7 +193,7 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 	return sleep.UnlessStopped(ctx, time.Until(until), stopChannel(ctx), ErrReleased)
 }
 
-// leadTime is how long before its permit is valid an attempt prepares.
+// leadTime is how long before its turn an attempt prepares.
 func (l *turnQueue) leadTime() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +247,7 @@ func (p *pacer) queueOf(ctx context.Context, limit ratelimit.Limit) *turnQueue {
 	return p.queues[id]
 }
 
-// requestLease requests permits from the limit's workflow, and returns the time of the first one by
+// requestLease requests turns from the limit's workflow, and returns the time of the first one by
 // the clock of this machine.
 func (l *turnQueue) requestLease(ctx context.Context, request ratelimit.LeaseRequest) (ratelimit.Lease, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
@@ -274,7 +274,7 @@ func (l *turnQueue) requestLease(ctx context.Context, request ratelimit.LeaseReq
 // maxLimitSummary bounds the key that the text of an attempt names, in bytes.
 const maxLimitSummary = 300
 
-// firstTurn returns when the first permit of a lease is valid by the clock of this machine.
+// firstTurn returns the time of the first turn of a lease by the clock of this machine.
 // That clock is used as far as it does not contradict the lease: the limiter has responded
 // after the request was sent and before its response arrived.
 func firstTurn(lease ratelimit.Lease, asked, answered time.Time) time.Time {

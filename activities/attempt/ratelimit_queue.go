@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// turnPatience is how long an attempt waits for its permit in its activity slot. If the
-	// permit is further away, the attempt releases the slot and comes back.
+	// turnPatience is how long an attempt waits for its turn in its activity slot. If the
+	// turn is further away, the attempt releases the slot and comes back.
 	turnPatience = 5 * time.Second
-	// comesEarly is how long before its permit an attempt comes back, because timers fire late
+	// comesEarly is how long before its turn an attempt comes back, because timers fire late
 	// and slots may be taken.
 	comesEarly = 2 * time.Second
-	// firstAway is how long an attempt with a distant permit stays away before it checks for a
+	// firstAway is how long an attempt with a distant turn stays away before it checks for a
 	// sooner one: attempts before it may have ended. After that it stays away for as long as it
 	// has waited already.
 	firstAway = time.Minute
@@ -50,14 +50,14 @@ type assignment struct {
 	putOff *putOffError
 }
 
-// awayError ends an attempt that releases its slot because its permit is too far away.
+// awayError ends an attempt that releases its slot because its turn is too far away.
 func awayError(turn ratelimit.Reservation, key string, wait time.Duration) *putOffError {
 	return &putOffError{until: interpreter.PutOff{Turn: &turn}, text: fmt.Sprintf(
 		"the rate limit has no slot for %s yet; the attempt waits outside the worker for %s",
 		tool.CutText(key, maxLimitSummary), wait.Round(time.Millisecond))}
 }
 
-// newWaiter returns an attempt that waits for a permit, nil for its first one.
+// newWaiter returns an attempt that waits for a turn, nil for its first one.
 func newWaiter(ctx context.Context, limit ratelimit.Limit, in interpreter.ToolInput) *waiter {
 	w := &waiter{ctx: ctx, limit: limit, step: in.Step, index: in.Index, patient: time.Now().Add(turnPatience)}
 	if turn := in.Turn; turn != nil {
@@ -130,7 +130,7 @@ func (l *turnQueue) dismissWaiter(w *waiter) {
 	}
 }
 
-// serveQueue leases permits until no attempt waits. If the limiter does not respond it tries
+// serveQueue leases turns until no attempt waits. If the limiter does not respond it tries
 // again: it is as reachable as the server, which every attempt needs.
 func (l *turnQueue) serveQueue() {
 	warned := time.Time{}
@@ -233,7 +233,7 @@ func (w *waiter) queuePosition() int {
 	return positionFresh
 }
 
-// comparePositions returns the order of waiters: among those whose permit is due, the one that has waited
+// comparePositions returns the order of waiters: among those whose turn is due, the one that has waited
 // longest is first.
 func comparePositions(a, b *waiter) int {
 	if order := cmp.Compare(a.queuePosition(), b.queuePosition()); order != 0 {
@@ -306,7 +306,7 @@ func (l *turnQueue) requeueWaiters(rest []*waiter, free time.Time, interval time
 	return again
 }
 
-// sendAway makes a waiter release its slot and come back for its permit; at is zero if its time
+// sendAway makes a waiter release its slot and come back for its turn; at is zero if its time
 // is not known.
 func (l *turnQueue) sendAway(w *waiter, at time.Time) {
 	now := time.Now()

@@ -23,18 +23,18 @@ type Worker struct {
 
 	// Now is the time.
 	Now func() time.Time
-	// Turns gives attempts their permits under rate limits.
+	// Turns gives attempts their turns under rate limits.
 	Turns Turns
 	// Observer is shown what calls decide in activities. Their waits have no jitter then.
 	Observer func(ctx context.Context) call.Observer
 }
 
-// Turns gives attempts their permits where they cannot wait, since no time passes, as in tests
+// Turns gives attempts their turns where they cannot wait, since no time passes, as in tests
 // of playbooks. It is safe for concurrent use.
 type Turns interface {
-	// ReserveSlot returns the permit for which the attempt has to come back, nil if it may be made
+	// ReserveTurn returns the turn for which the attempt has to come back, nil if it may be made
 	// now.
-	ReserveSlot(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
+	ReserveTurn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation
 	// PauseAttempts pauses all attempts under a limit for a time.
 	PauseAttempts(limit ratelimit.Limit, wait time.Duration)
 }

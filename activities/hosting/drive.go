@@ -269,7 +269,7 @@ type progress struct {
 type progressDetails struct {
 	Calls []json.RawMessage     `json:"calls"`
 	State attempt.DeliveryState `json:"delivery"`
-	// Doing lists the calls with an attempt that runs or waits for its permit.
+	// Doing lists the calls with an attempt that runs or waits for its turn.
 	Doing []call.Doing `json:"doing,omitempty"`
 	// Step is the progress of a step's only call, shown to people; nil for calls of a loop, and before the first
 	// request.

@@ -99,8 +99,8 @@ func (s *server) setWatermark(keeper *incremental.Keeper, claim incremental.Clai
 	return nil
 }
 
-// ReserveSlot returns when an attempt gets its turn under a rate limit, as the limit's workflow would; nil if at once.
-func (s *server) ReserveSlot(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
+// ReserveTurn returns when an attempt gets its turn under a rate limit, as the limit's workflow would; nil if at once.
+func (s *server) ReserveTurn(limit ratelimit.Limit, in interpreter.ToolInput) *ratelimit.Reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, l := s.now(), s.limiterOf(limit)
