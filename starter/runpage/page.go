@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reprise/activities"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/bookshelf"
 	"reprise/internal/base/exitcode"
 	"reprise/internal/base/secrets"
@@ -57,6 +58,7 @@ type uiOptions struct {
 	readOnly   bool
 	tokens     string
 	playbooks  string
+	audit      string
 }
 
 // uiPort is the default port of the page.
@@ -74,6 +76,7 @@ func NewUICommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.userHeader, "user-header", "", "header in which a proxy names the person, such as X-Forwarded-User")
 	flags.StringArrayVar(&options.proxies, "trusted-proxy", nil, "address or CIDR of a proxy whose --user-header counts; repeatable")
 	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, as for starter serve; callers with a role sign in with their token")
+	flags.StringVar(&options.audit, "audit-log", "", "file to append to who changed what, as JSON lines; while it cannot be written, nothing is changed; default none")
 	flags.BoolVar(&options.readOnly, "read-only", false, "show runs without changing them")
 	flags.StringVar(&options.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
 		"folder of playbooks to show and start; default: none [REPRISE_PLAYBOOKS]")
@@ -81,8 +84,8 @@ func NewUICommand(a *cli.App) *cobra.Command {
 	return command
 }
 
-// pageAccess returns the access rules of the page, from the flags.
-func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
+// pageAccess returns the access rules of the page, from the flags. Changes of the file of callers are in the trail.
+func (o *uiOptions) pageAccess(notef func(string, ...any), trail *audit.Trail) (ui.Access, error) {
 	access := ui.Access{UserHeader: o.userHeader, ReadOnly: o.readOnly, Owner: cli.Whoami()}
 	if (o.userHeader == "") != (len(o.proxies) == 0) {
 		return access, cli.UsageError("--user-header and --trusted-proxy must be used together: the header is accepted only from such a proxy")
@@ -102,6 +105,11 @@ func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
 		if err != nil {
 			return access, cli.WithStatus(exitcode.Usage, err)
 		}
+		callers.OnChange(func(what string, err error) {
+			if err := trail.WriteChange(what, err); err != nil {
+				notef("starter: a change of %s is not in the audit log: %v", what, err)
+			}
+		})
 		var said atomic.Value // the last error that was reported
 		access.Holder = func(token string) (ui.Person, bool) {
 			name, role, err := callers.HolderOf(token)
@@ -125,7 +133,12 @@ func (o *uiOptions) pageAccess(notef func(string, ...any)) (ui.Access, error) {
 
 // serveRuns serves the page until the command is interrupted.
 func serveRuns(a *cli.App, options *uiOptions) error {
-	access, err := options.pageAccess(a.Notef)
+	trail, err := audit.Open(options.audit, "ui", nil)
+	if err != nil {
+		return cli.WithStatus(exitcode.Usage, err)
+	}
+	defer func() { _ = trail.Close() }()
+	access, err := options.pageAccess(a.Notef, trail)
 	if err != nil {
 		return err
 	}
@@ -137,7 +150,7 @@ func serveRuns(a *cli.App, options *uiOptions) error {
 		if access.UserHeader == "" && access.Holder == nil {
 			access.Key = cmp.Or(ui.KeyOf(s.Key, access.ReadOnly), rand.Text())
 		}
-		page := newPage(a, s, listener, access, options.playbooks, "ui", options.hosts)
+		page := newPage(a, s, listener, access, options.playbooks, "ui", options.hosts, trail)
 		_, _ = fmt.Fprintf(a.Out, "Runs: %s\nCtrl-C stops it.\n", page.Link)
 		return page.Server.Serve(ctx, listener)
 	})
@@ -150,7 +163,7 @@ func StartPage(a *cli.App, s *session.Session, port int, folder string) error {
 	if err != nil {
 		return fmt.Errorf("listen for the page of runs: %w", err)
 	}
-	started := newPage(a, s, listener, ui.Access{Key: ui.KeyOf(s.Key, false), Owner: cli.Whoami()}, folder, "dev", nil)
+	started := newPage(a, s, listener, ui.Access{Key: ui.KeyOf(s.Key, false), Owner: cli.Whoami()}, folder, "dev", nil, nil)
 	started.Stop = cli.RunInBackground(context.Background(), func(ctx context.Context) { _ = started.Server.Serve(ctx, listener) })
 	s.Page = &started
 	return nil
@@ -158,7 +171,7 @@ func StartPage(a *cli.App, s *session.Session, port int, folder string) error {
 
 // newPage returns the page of a session. If the web UI is at a socket, the page proxies it. command is the starter
 // command that serves the page.
-func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Access, folder, command string, hosts []string) session.Page {
+func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Access, folder, command string, hosts []string, trail *audit.Trail) session.Page {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	access.Hosts = ui.Loopback(port)
 	base := "http://" + listener.Addr().String()
@@ -176,7 +189,7 @@ func newPage(a *cli.App, s *session.Session, listener net.Listener, access ui.Ac
 		temporal, s.UI = ui.AtSocket(s.UISocket), base+localserver.UIPath
 	}
 	server := ui.New(ui.Options{
-		Client: s.Client, Namespace: s.Namespace, Runs: s.Runs(), Access: access, Logger: slog.New(slog.DiscardHandler),
+		Client: s.Client, Namespace: s.Namespace, Runs: s.Runs(), Access: access, Audit: trail, Logger: slog.New(slog.DiscardHandler),
 		Again: func(ctx context.Context, found runs.Found, said ui.ChangedBy) (string, error) {
 			return runAgain(ctx, a.Streams, *s, found, said)
 		},

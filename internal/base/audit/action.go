@@ -22,9 +22,14 @@ const (
 	LoginProof  ActionName = "login-proof" // what a person has brought from a login is exchanged
 	Logout      ActionName = "logout"
 	SetState    ActionName = "state-set"
-	Attempt     ActionName = "attempt" // a step's
-	Read        ActionName = "read"    // only if it is denied
-	Decode      ActionName = "decode"  // payloads
+	Attempt     ActionName = "attempt"   // a step's
+	Backfill    ActionName = "backfill"  // of the partitions of a playbook that have no run
+	RunAgain    ActionName = "run-again" // with the playbook and the input of a run
+	Reprocess   ActionName = "reprocess" // the failed iterations of a run
+	Trigger     ActionName = "trigger"   // a schedule, now
+	Change      ActionName = "change"    // whatever it is, of somebody who may change nothing
+	Read        ActionName = "read"      // only if it is denied
+	Decode      ActionName = "decode"    // payloads
 	Encode      ActionName = "encode"
 	Download    ActionName = "download" // values of the payload store
 	FileChanged ActionName = "file-changed"
@@ -37,7 +42,9 @@ type ActorProof string
 // How names are known. ProofClaimed is what a client says of itself: whoever may write to the namespace can say it.
 const (
 	ProofToken     ActorProof = "token"
-	ProofJWT       ActorProof = "jwt" // of an identity provider
+	ProofJWT       ActorProof = "jwt"   // of an identity provider
+	ProofProxy     ActorProof = "proxy" // that signs people in
+	ProofLink      ActorProof = "link"  // to the page of runs, in the name of the person who has started it
 	ProofSignature ActorProof = "signature"
 	ProofClaimed   ActorProof = "claimed"
 	ProofNone      ActorProof = "none"
@@ -77,6 +84,7 @@ type ActionTarget struct {
 	Tool       string `json:"tool,omitempty"`
 	Connection string `json:"connection,omitempty"`
 	State      string `json:"state,omitempty"`
+	Schedule   string `json:"schedule,omitempty"`
 	File       string `json:"file,omitempty"` // of the operator, or the source of a secret
 }
 
@@ -109,7 +117,7 @@ const firstBytes = `{"n":1,"time":"`
 const (
 	// mostLine bounds a line, in bytes: the end of a file is read to continue it, and lines of verify are in memory.
 	mostLine = 16 << 10
-	// mostName bounds a text of a line, in bytes: clients may send any, and 9 of them, escaped to six times their
+	// mostName bounds a text of a line, in bytes: clients may send any, and 10 of them, escaped to six times their
 	// length, fit into a line.
 	mostName = 200
 )
@@ -128,7 +136,7 @@ func (l chainedLine) encode() ([]byte, error) {
 // mask hides secrets in the texts that clients can choose, and bounds them.
 func (a *LoggedAction) mask(masked *secrets.Masker) {
 	for _, text := range []*string{
-		&a.Actor, &a.Target.Playbook, &a.Target.Run, &a.Target.Step, &a.Target.Tool, &a.Target.Connection, &a.Target.State,
+		&a.Actor, &a.Target.Playbook, &a.Target.Run, &a.Target.Step, &a.Target.Tool, &a.Target.Connection, &a.Target.State, &a.Target.Schedule,
 		&a.Target.File, &a.Type,
 	} {
 		if masked != nil {

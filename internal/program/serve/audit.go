@@ -105,7 +105,7 @@ func (s *Server) logChangedFiles() {
 	if s.Audit == nil {
 		return
 	}
-	s.Callers.onChange(changed)
+	s.Callers.OnChange(changed)
 	if notifies, ok := s.Secrets.(interface{ OnChange(func(string, error)) }); ok {
 		notifies.OnChange(changed)
 	}

@@ -73,8 +73,8 @@ type Callers struct {
 // callersFile is the name of the file in messages.
 const callersFile = "the file of callers"
 
-// onChange sets who is notified of a changed file. Nil callers have no file.
-func (c *Callers) onChange(changed func(what string, err error)) {
+// OnChange sets who is notified of a changed file. Nil callers have no file.
+func (c *Callers) OnChange(changed func(what string, err error)) {
 	if c == nil {
 		return
 	}

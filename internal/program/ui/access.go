@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reprise/internal/base/audit"
 )
 
 // Person is a user of the pages.
@@ -27,6 +29,8 @@ type Person struct {
 	Owner bool
 	// SignedIn is set if the person signed in with a token, and may sign out.
 	SignedIn bool
+
+	proof audit.ActorProof // of the name
 }
 
 // Access configures who may use the pages.
@@ -136,14 +140,14 @@ func newCookie(r *http.Request, name, value string) *http.Cookie {
 func (a Access) personOf(r *http.Request) (Person, error) {
 	if given, err := r.Cookie(cookieName(r)); err == nil {
 		if a.Key != "" && subtle.ConstantTimeCompare([]byte(given.Value), []byte(a.Key)) == 1 {
-			return Person{Name: a.Owner, Operator: !a.ReadOnly, Owner: !a.ReadOnly}, nil
+			return Person{Name: a.Owner, Operator: !a.ReadOnly, Owner: !a.ReadOnly, proof: audit.ProofLink}, nil
 		}
 		if person, found := a.holderOf(given.Value); found {
 			return person, nil
 		}
 	}
 	if name := a.namedByProxy(r); name != "" {
-		return Person{Name: name, Operator: !a.ReadOnly}, nil
+		return Person{Name: name, Operator: !a.ReadOnly, proof: audit.ProofProxy}, nil
 	}
 	text := "Open the link that starter has printed. It signs you in."
 	switch {
@@ -164,7 +168,7 @@ func (a Access) holderOf(token string) (Person, bool) {
 		return Person{}, false
 	}
 	person, found := a.Holder(token)
-	person.SignedIn, person.Operator, person.Owner = true, person.Operator && !a.ReadOnly, false
+	person.SignedIn, person.Operator, person.Owner, person.proof = true, person.Operator && !a.ReadOnly, false, audit.ProofToken
 	return person, found
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reprise/internal/base/audit"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
 	"reprise/interpreter"
@@ -231,8 +232,12 @@ func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) err
 	if err != nil {
 		return err
 	}
-	said, err := s.carryOut(r.Context(), o, found)
-	if err != nil {
+	target := audit.ActionTarget{Run: found.WorkflowID, RunID: found.RunID, Step: o.Step, Index: o.Command.Index}
+	var said flash
+	if err := s.changes.make(v, actionOf(o.Name), target, func(*audit.ActionTarget) (outcome audit.ActionOutcome, err error) {
+		said, outcome, err = s.carryOut(r.Context(), o, found)
+		return outcome, err
+	}); err != nil {
 		return err
 	}
 	s.redirectTo(w, r, v, backLink(found.WorkflowID, o.Step), said)
@@ -240,7 +245,7 @@ func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) err
 }
 
 // carryOut carries out the command of a form.
-func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash, error) {
+func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash, audit.ActionOutcome, error) {
 	again := map[string]func(context.Context, runs.Found, ChangedBy) (string, error){runAgain: s.Again}
 	if s.Reprocess != nil {
 		again[reprocess] = func(ctx context.Context, run runs.Found, said ChangedBy) (string, error) {
@@ -250,14 +255,14 @@ func (s *Server) carryOut(ctx context.Context, o order, found runs.Found) (flash
 	start := again[o.Name]
 	if o.Name != runAgain && o.Name != reprocess {
 		result := s.newSender().SendOne(ctx, o.Command, found)
-		return flash{Text: toSentence(result.Message), Bad: result.Failed()}, nil
+		return flash{Text: toSentence(result.Message), Bad: result.Failed()}, outcomeOf(result.Outcome), nil
 	}
 	if start == nil {
-		return flash{}, &pageError{http.StatusBadRequest, "Runs cannot be started here."}
+		return flash{}, audit.Refused, &pageError{http.StatusBadRequest, "Runs cannot be started here."}
 	}
 	id, err := start(ctx, found, ChangedBy{By: o.By, Reason: o.Reason})
 	if err != nil {
-		return flash{Text: toSentence(err.Error()), Bad: true}, nil
+		return flash{Text: toSentence(err.Error()), Bad: true}, audit.Failed, nil
 	}
-	return flash{Text: "Started another run:", Run: id}, nil
+	return flash{Text: "Started another run:", Run: id}, audit.Done, nil
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/internal/base/answers"
+	"reprise/internal/base/audit"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
@@ -198,16 +199,22 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 	}
 	given.AnswerTo, given.ID = awaited.AttemptAddress(), uuid.NewString()
 	said := flash{Text: fmt.Sprintf("%s of %s: %s, by %s.", render.AttemptName(given.AnswerTo), run, given.Option, given.By)}
-	_, err = s.Runs.SendAnswer(r.Context(), awaited.WorkflowID, given)
-	var refused *interpreter.AnswerError
-	switch {
-	case errors.As(err, &refused):
-		said = flash{Text: toSentence(refused.Message), Bad: true}
-	case errors.Is(err, answers.ErrClosed):
-		said = flash{Text: "It needs no answer any more: the run has ended, or its time is over.", Bad: true}
-	case errors.Is(err, answers.ErrNoAnswer):
-		said = flash{Text: "No worker responds. Nothing was sent; try again when one is back.", Bad: true}
-	case err != nil:
+	target := audit.ActionTarget{Run: awaited.WorkflowID, Step: given.Step, Index: given.Index}
+	if err := s.changes.make(v, audit.Answer, target, func(*audit.ActionTarget) (audit.ActionOutcome, error) {
+		_, err := s.Runs.SendAnswer(r.Context(), awaited.WorkflowID, given)
+		var refused *interpreter.AnswerError
+		switch {
+		case errors.As(err, &refused):
+			said = flash{Text: toSentence(refused.Message), Bad: true}
+		case errors.Is(err, answers.ErrClosed):
+			said = flash{Text: "It needs no answer any more: the run has ended, or its time is over.", Bad: true}
+		case errors.Is(err, answers.ErrNoAnswer):
+			said = flash{Text: "No worker responds. Nothing was sent; try again when one is back.", Bad: true}
+		default:
+			return audit.Done, err
+		}
+		return audit.Refused, nil
+	}); err != nil {
 		return err
 	}
 	s.redirectTo(w, r, v, "/inbox", said)

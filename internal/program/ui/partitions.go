@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/audit"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
@@ -241,7 +243,16 @@ func (s *Server) runMissing(w http.ResponseWriter, r *http.Request, v *visit) er
 	if s.Library.Backfill == nil || book.Playbook == nil || book.Invalid || book.Playbook.Partitions == nil {
 		return &pageError{http.StatusConflict, "The playbook has problems or no partitions, so no backfill of it starts."}
 	}
-	id, err := s.Library.Backfill(r.Context(), name, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+	id := ""
+	err = s.changes.make(v, audit.Backfill, audit.ActionTarget{Playbook: name}, func(target *audit.ActionTarget) (audit.ActionOutcome, error) {
+		var failed error
+		id, failed = s.Library.Backfill(r.Context(), name, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+		target.Run = id
+		return audit.Done, failed
+	})
+	if _, unlogged := errors.AsType[*pageError](err); unlogged {
+		return err
+	}
 	if err != nil {
 		return &pageError{http.StatusConflict, toSentence(terminal.Shorten(err.Error(), 500))}
 	}

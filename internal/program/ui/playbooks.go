@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reprise/internal/base/audit"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
@@ -337,7 +338,15 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 	workload, err := readInputs(book.Playbook, r.PostForm)
 	id := ""
 	if err == nil {
-		id, err = s.Library.Start(r.Context(), name, workload, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+		err = s.changes.make(v, audit.Start, audit.ActionTarget{Playbook: name}, func(target *audit.ActionTarget) (audit.ActionOutcome, error) {
+			var failed error
+			id, failed = s.Library.Start(r.Context(), name, workload, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+			target.Run = id
+			return audit.Done, failed
+		})
+	}
+	if _, unlogged := errors.AsType[*pageError](err); unlogged {
+		return err
 	}
 	if err != nil {
 		return s.showBook(w, r, v, name, book, r.PostForm, toSentence(terminal.Shorten(err.Error(), 500)))

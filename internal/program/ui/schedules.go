@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/audit"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/steer"
@@ -155,6 +156,7 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	if err != nil {
 		return err
 	}
+	target := audit.ActionTarget{Schedule: found.ID}
 	handle := s.Client.ScheduleClient().GetHandle(r.Context(), found.ID)
 	by := source.CutText(v.person.Name, 200)
 	note := source.CutText(r.PostForm.Get("reason"), 300)
@@ -162,10 +164,14 @@ func (s *Server) changeSchedule(w http.ResponseWriter, r *http.Request, v *visit
 	switch r.PostForm.Get("command") {
 	case "pause":
 		text = found.ID + " is paused. No run starts until it is resumed."
-		err = handle.Pause(r.Context(), client.SchedulePauseOptions{Note: notedText(note, "by "+by)})
+		err = s.changes.make(v, "pause", target, func(*audit.ActionTarget) (audit.ActionOutcome, error) {
+			return audit.Done, handle.Pause(r.Context(), client.SchedulePauseOptions{Note: notedText(note, "by "+by)})
+		})
 	case "resume":
 		text = found.ID + " is resumed."
-		err = handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: notedText(note, "resumed by "+by)})
+		err = s.changes.make(v, "resume", target, func(*audit.ActionTarget) (audit.ActionOutcome, error) {
+			return audit.Done, handle.Unpause(r.Context(), client.ScheduleUnpauseOptions{Note: notedText(note, "resumed by "+by)})
+		})
 	case "trigger":
 		return s.triggerSchedule(w, r, v, found, interpreter.Said{By: by, Reason: note})
 	default:
@@ -191,7 +197,15 @@ const triggerTime = 5 * time.Second
 
 // triggerSchedule makes a schedule start a run now.
 func (s *Server) triggerSchedule(w http.ResponseWriter, r *http.Request, v *visit, found *runs.Schedule, said interpreter.Said) error {
-	result, err := s.newSender().TriggerSchedule(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
+	var result steer.TriggerResult
+	err := s.changes.make(v, audit.Trigger, audit.ActionTarget{Schedule: found.ID}, func(target *audit.ActionTarget) (outcome audit.ActionOutcome, err error) {
+		result, err = s.newSender().TriggerSchedule(r.Context(), found, enumspb.SCHEDULE_OVERLAP_POLICY_UNSPECIFIED, said, triggerTime)
+		target.Run = result.WorkflowID
+		if outcome = audit.Done; result.Outcome == steer.Skipped {
+			outcome = audit.Refused
+		}
+		return outcome, err
+	})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/audit"
 	"reprise/internal/base/connect"
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/runs"
@@ -50,8 +51,11 @@ type Options struct {
 	StartedWith string
 	// TemporalAway says in a sentence what to do if the Temporal server does not respond.
 	TemporalAway string
-	Logger       *slog.Logger     // nil discards
-	Now          func() time.Time // nil is time.Now
+	// Audit is the log of changes by people, and of those that they may not make; nil for none. While it cannot be written,
+	// nothing is changed.
+	Audit  *audit.Trail
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
 }
 
 // Only selects the failed iterations to run again; zero values select all.
@@ -75,6 +79,7 @@ type Server struct {
 	faults   faults
 	glanced  glanceCache
 	openSets openSets
+	changes  changeLog
 }
 
 // New returns a server of pages.
@@ -86,6 +91,7 @@ func New(options Options) *Server {
 		options.Now = time.Now
 	}
 	s := &Server{Options: options, mux: http.NewServeMux(), secret: []byte(rand.Text()), faults: newFaults(), glanced: newGlanceCache(), openSets: newOpenSets()}
+	s.changes = changeLog{trail: options.Audit, logger: options.Logger}
 	for pattern, show := range map[string]pageHandler{
 		"GET /{$}":                    s.runsPage,
 		"GET /runs/{id}":              s.runPage,
@@ -251,7 +257,7 @@ func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) e
 	case http.NewCrossOriginProtection().Check(r) != nil, subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(s.formToken(v.person))) != 1:
 		return &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
 	case !v.person.Operator && r.URL.Path != "/sign-out":
-		return &pageError{http.StatusForbidden, "You may see runs here, and not change them."}
+		return s.changes.deny(v, r, &pageError{http.StatusForbidden, "You may see runs here, and not change them."})
 	}
 	return nil
 }
