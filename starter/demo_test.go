@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,7 +18,7 @@ import (
 // demo is one `make demo`, in a process group of its own as a terminal makes it.
 type demo struct {
 	cmd    *exec.Cmd
-	output *lockedBuffer
+	output *testenv.Output
 	mark   string // in the environment of everything it starts
 	ended  chan error
 }
@@ -28,7 +26,7 @@ type demo struct {
 func startDemo(t *testing.T, name string) *demo {
 	t.Helper()
 	d := &demo{
-		cmd: exec.Command("make", "demo"), output: &lockedBuffer{}, ended: make(chan error, 1),
+		cmd: exec.Command("make", "demo"), output: &testenv.Output{}, ended: make(chan error, 1),
 		mark: fmt.Sprintf("REPRISE_TEST_DEMO=%s-%d", name, os.Getpid()),
 	}
 	d.cmd.Dir = ".."
@@ -84,22 +82,4 @@ func TestDemo(t *testing.T) {
 	require.Error(t, interrupted.wait(t))
 	require.Contains(t, interrupted.output.String(), "demo: interrupted")
 	interrupted.requireNothingLeft(t)
-}
-
-// lockedBuffer can be read while a process writes.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

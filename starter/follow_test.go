@@ -73,24 +73,6 @@ func (f *frontend) count(method string) int {
 	return f.asked[method]
 }
 
-// voice is what a command says, read while it speaks.
-type voice struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (v *voice) Write(p []byte) (int, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.text.Write(p)
-}
-
-func (v *voice) String() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.text.String()
-}
-
 // sleeps is a playbook that takes a time.
 func (d *desk) sleeps(length string) (id string) {
 	d.t.Helper()
@@ -118,7 +100,7 @@ func TestFollowOutlastsADatabase(t *testing.T) {
 			id, front := d.sleeps("1s"), newFrontend(t, d.env)
 			front.fail(away)
 			var out bytes.Buffer
-			errs, ended := &voice{}, make(chan int, 1)
+			errs, ended := &testenv.Output{}, make(chan int, 1)
 			go func() {
 				ended <- Main(t.Context(), []string{"follow", id, "--address", front.address, "--namespace", d.env.Namespace}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: errs})
 			}()
@@ -177,7 +159,7 @@ func TestFollowSaysWhatIsMissing(t *testing.T) {
 	d.awaits(id, 1, 1)
 	d.stop()
 	ctx, leave := context.WithCancel(t.Context())
-	var said voice
+	var said testenv.Output
 	var following sync.WaitGroup
 	following.Go(func() {
 		Main(ctx, []string{"follow", id, "--address", d.env.Address, "--namespace", d.env.Namespace}, cli.Streams{Out: &said, Err: &said})

@@ -42,27 +42,9 @@ type served struct {
 	t      *testing.T
 	args   []string
 	url    string
-	errs   *screenful
+	errs   *testenv.Output
 	stop   func()
 	client *nethttp.Client
-}
-
-// screenful is text that is read while it is written.
-type screenful struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screenful) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screenful) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 var servingURL = regexp.MustCompile(`"msg":"serving","url":"([^"]+)"`)
@@ -71,7 +53,7 @@ var servingURL = regexp.MustCompile(`"msg":"serving","url":"([^"]+)"`)
 func (s *served) start() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
-	s.errs = &screenful{}
+	s.errs = &testenv.Output{}
 	ended := make(chan int, 1)
 	go func() {
 		ended <- Main(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, s.args...),

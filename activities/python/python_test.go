@@ -1,14 +1,12 @@
 package python_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -267,29 +265,11 @@ func TestPythonToldWait(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that several goroutines may write to.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // TestPythonPrintsAreOnlyLogsAndBounded passes maxLog.
 func TestPythonPrintsAreOnlyLogsAndBounded(t *testing.T) {
 	t.Parallel()
 
-	log := &lockedBuffer{}
+	log := &testenv.Output{}
 	c := activities.NewCatalogue(activities.Resources{AllowPython: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	in := pythonInput("def main():\n  for i in range(200000): print('line', i)\n  return 'ok'", nil)(t)
 	result, err := tooltest.Call(t, c, "python", "python", in)

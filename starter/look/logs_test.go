@@ -1,14 +1,12 @@
 package look
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,24 +48,6 @@ func TestLogLines(t *testing.T) {
 	require.Equal(t, 1, tail.long)
 }
 
-// safeBuffer is written and read side by side.
-type safeBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // TestLogsAreFollowed over files that are cut off and moved away, to the end of the
 // run.
 func TestLogsAreFollowed(t *testing.T) {
@@ -84,7 +64,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	appendTo(path, line(1)+line(2)[:10])
 	tail, err := OpenLog((&cli.App{}).Streams, path)
 	require.NoError(t, err)
-	out := &safeBuffer{}
+	out := &testenv.Output{}
 	view := &LogView{Run: "r", Options: &LogsOptions{}, Show: func(text string) error {
 		_, err := io.WriteString(out, text)
 		return err

@@ -77,32 +77,14 @@ type world struct {
 	url      string
 	document *openapi3.T
 	router   routers.Router
-	log      *buffer
+	log      *testenv.Output
 	stop     func() // ends the server
-}
-
-// buffer is a log that is read while it is written.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func newWorld(t *testing.T, change ...func(*serve.Options)) *world {
 	t.Helper()
 	env := testenv.Temporal(t)
-	w := &world{t: t, env: env, queue: env.NewTaskQueue(), folder: t.TempDir(), log: &buffer{}}
+	w := &world{t: t, env: env, queue: env.NewTaskQueue(), folder: t.TempDir(), log: &testenv.Output{}}
 	w.write("hello", hello)
 	w.write("signed", signed)
 	w.write("broken", "apiVersion: reprise/v1\nkind: Playbook\n")

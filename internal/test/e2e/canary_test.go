@@ -579,7 +579,7 @@ func TestCanaries(t *testing.T) {
 	cage, err := json.Marshal(canariesForPython(canaries))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "canaries.json"), cage, 0o600))
-	logged, tapped := &buffer{}, &tap{}
+	logged, tapped := &testenv.Output{}, &tap{}
 	logger := slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.resources.Logger = logger
 	options := shelf.options()

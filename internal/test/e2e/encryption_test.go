@@ -31,14 +31,14 @@ type strongbox struct {
 
 	plain *testenv.Env
 	dir   string // of the payload store
-	log   *buffer
+	log   *testenv.Output
 }
 
 func newStrongbox(t *testing.T) *strongbox {
 	t.Helper()
 	w := newWorld(t)
 	w.replays = 1
-	return &strongbox{world: w, plain: w.env, dir: filepath.Join(t.TempDir(), "payloads"), log: &buffer{}}
+	return &strongbox{world: w, plain: w.env, dir: filepath.Join(t.TempDir(), "payloads"), log: &testenv.Output{}}
 }
 
 func codecOf(t *testing.T, keys string) *codec.Codec {

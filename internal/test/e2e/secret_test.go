@@ -183,7 +183,7 @@ func TestSecretResults(t *testing.T) {
 	w.database()
 	v := newVault(t)
 	w.makeKeys()
-	logged, tapped := &buffer{}, &tap{}
+	logged, tapped := &testenv.Output{}, &tap{}
 	logger := slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.resources.Logger = logger
 	options := shelf.options()

@@ -1,12 +1,10 @@
 package e2e_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +14,7 @@ import (
 	"reprise/activities/tooltest"
 	"reprise/internal/observe/ending"
 	"reprise/internal/program/demoapi"
+	"reprise/internal/test/testenv"
 )
 
 // TestEveryToolAsStepAndSink takes one value through python, SQLite, PostgreSQL
@@ -140,24 +139,6 @@ output:
 	}), result.Result.Data)
 }
 
-// buffer is written to by several goroutines.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // TestSecretsStayInTheWorker: no history, log or error holds a password,
 // whether the connection works or not.
 func TestSecretsStayInTheWorker(t *testing.T) {
@@ -191,7 +172,7 @@ func TestSecretsStayInTheWorker(t *testing.T) {
 	session := `{"session": {"login": {"url": "` + desk + `/login", "form": {"password": %q}}, "token": "{{ response.token }}", "send": {"header": "X-Session"}}}`
 	w.connected["entered"], w.connected["locked"] = fmt.Sprintf(session, password), fmt.Sprintf(session, password+"-old")
 	w.secrets = append(w.secrets, password)
-	logged := &buffer{}
+	logged := &testenv.Output{}
 	logger := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.resources.Logger = logger
 	w.workWith(w.env.Dial(t, client.Options{Logger: log.NewStructuredLogger(logger)}))
