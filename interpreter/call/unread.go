@@ -29,7 +29,7 @@ func (r results) unreadWarning(d ruling) string {
 	if says == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s (step in line %d)", c.CallPlace(), says, c.Step.NamePos.Line)
+	return fmt.Sprintf("%s: %s (step on line %d)", c.CallPlace(), says, c.Step.NamePos.Line)
 }
 
 // mayHavePages reports whether the call may have several pages: it makes HTTP requests, or one of its policies

@@ -28,7 +28,7 @@ func ParseCondition(source string) (*Template, []Problem) {
 	}
 	t, problems := ParseTemplate(source)
 	if beside, found := textBeside(text, spans); found {
-		beside.Message = fmt.Sprintf("a condition is one expression: write {{ %s }}", withoutBraces(text, spans))
+		beside.Message = fmt.Sprintf("a condition must be a single expression; write {{ %s }}", withoutBraces(text, spans))
 		return nil, sortProblems(append(problems, beside))
 	}
 	return t, problems

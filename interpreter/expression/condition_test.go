@@ -52,11 +52,11 @@ func TestConditionProblems(t *testing.T) {
 		place  place
 	}{
 		{` `, place{0, "syntax", `the condition is empty; write true if it should always match`}},
-		{`{{ a }} == {{ b }}`, place{8, "condition-text", `a condition is one expression: write {{ a == b }}`}},
-		{`{{ a }} == 'x'`, place{8, "condition-text", `a condition is one expression: write {{ a == 'x' }}`}},
-		{`not {{ a }}`, place{0, "condition-text", `a condition is one expression: write {{ not a }}`}},
-		{`{{ a }} {{ b }}`, place{8, "condition-text", `a condition is one expression: write {{ a b }}`}},
-		{`it's {{ a }} isn't`, place{0, "condition-text", `a condition is one expression: write {{ it's a isn't }}`}},
+		{`{{ a }} == {{ b }}`, place{8, "condition-text", `a condition must be a single expression; write {{ a == b }}`}},
+		{`{{ a }} == 'x'`, place{8, "condition-text", `a condition must be a single expression; write {{ a == 'x' }}`}},
+		{`not {{ a }}`, place{0, "condition-text", `a condition must be a single expression; write {{ not a }}`}},
+		{`{{ a }} {{ b }}`, place{8, "condition-text", `a condition must be a single expression; write {{ a b }}`}},
+		{`it's {{ a }} isn't`, place{0, "condition-text", `a condition must be a single expression; write {{ it's a isn't }}`}},
 		{`{% if a %}true{% endif %}`, place{0, "jinja-block", `{% if a %} is not accepted; write {{ a if a else b }}`}},
 		{`{{ a b }}`, place{5, "syntax", `unexpected "b"; an operator was expected here`}},
 		{` a b`, place{3, "syntax", `unexpected "b"; an operator was expected here`}},

@@ -251,7 +251,7 @@ func nestedProblems(source []rune) []Problem {
 		if instead, found := unnestTemplates(source[at+1:end-1], source[at]); found {
 			problems = append(problems, Problem{
 				Offset: at, End: end, Code: codeTemplateInString,
-				Message: fmt.Sprintf("text in quotes is no template, so its braces are never filled in; write {{ %s }}",
+				Message: fmt.Sprintf("braces inside a quoted text are not a template and stay as they are; write {{ %s }}",
 					strings.Join(strings.Fields(string(source[:at])+operandText(instead, source, at, end)+string(source[end:])), " ")),
 			})
 		}

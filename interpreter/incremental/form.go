@@ -26,7 +26,7 @@ var epochUnits = map[string]time.Duration{"%s": time.Second, "%ms": time.Millise
 // epochUnits. The returned type is the default type of cursors in this format.
 func ReadFormat(written string) (format string, as CursorType, err error) {
 	if written == "" {
-		return "", "", errors.New(`is empty; write such as "%d/%m/%Y", or remove it`)
+		return "", "", errors.New(`is empty; write for example "%d/%m/%Y", or remove it`)
 	}
 	if _, isEpoch := epochUnits[written]; isEpoch {
 		return written, Time, nil
@@ -35,20 +35,20 @@ func ReadFormat(written string) (format string, as CursorType, err error) {
 	if strings.Contains(written, "%") {
 		known, ok := expression.LayoutOfStrftime(written)
 		if !ok {
-			return "", "", fmt.Errorf("%q has a part that is not known; write such as %s, or %s for a number since 1970", written, formatExample, epochExample)
+			return "", "", fmt.Errorf("%q has a part that is not known; write for example %s, or %s for a number since 1970", written, formatExample, epochExample)
 		}
 		layout = known
 	}
 	switch shown := formatSample.Format(layout); {
 	case shown == layout:
-		return "", "", fmt.Errorf("%q has no part of a time; write such as %s", written, formatExample)
+		return "", "", fmt.Errorf("%q has no part of a time; write for example %s", written, formatExample)
 	case strings.Contains(layout, "MST"):
 		return "", "", fmt.Errorf("%q names a zone, and short names of zones are ambiguous; a format has an offset, such as %%z, or is in UTC", written)
 	}
 	unit := slices.IndexFunc(formatUnits, func(unit time.Duration) bool { return preservesTime(layout, unit) })
 	switch {
 	case unit < 0:
-		return "", "", fmt.Errorf("%q does not name a day and, from the hour down, each part of its time; write such as %s", written, formatExample)
+		return "", "", fmt.Errorf("%q does not name a day and, from the hour down, each part of its time; write for example %s", written, formatExample)
 	case unit == 0:
 		return layout, Date, nil
 	}

@@ -57,15 +57,15 @@ func TestFormatsThatAreNone(t *testing.T) {
 	t.Parallel()
 	for format, says := range map[string]string{
 		"":                   "is empty",
-		"yyyy-MM-dd":         "write such as",
+		"yyyy-MM-dd":         "write for example",
 		"%d.%m":              "does not name a day",
 		"%H:%M":              "does not name a day",
 		"%Y-%m-%d %I:%M":     "does not name a day",
 		"%Y-%m-%d %S":        "does not name a day",
-		"%Y-%m-%d %Q":        "write such as",
+		"%Y-%m-%d %Q":        "write for example",
 		"2006-01-02 MST":     "offset",
-		"%Y-%m-%d %M:%H %-":  "write such as",
-		"%s ago":             "write such as",
+		"%Y-%m-%d %M:%H %-":  "write for example",
+		"%s ago":             "write for example",
 		"2006-01-02 January": "",
 	} {
 		_, _, err := incremental.ReadFormat(format)

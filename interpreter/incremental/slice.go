@@ -120,7 +120,7 @@ func (f Form) CheckStep(step string) error {
 	case err != nil:
 		return err
 	case !next.After(began):
-		return fmt.Errorf("%q is no length; write such as 30d", step)
+		return fmt.Errorf("%q is not a length of time; write for example 30d", step)
 	case next.Sub(began) < f.smallestStep():
 		return fmt.Errorf("%s is less than cursors of the step differ by; write at least %s", step, map[bool]string{true: "1d", false: f.smallestStep().String()}[f.smallestStep() == formatUnits[0]])
 	}

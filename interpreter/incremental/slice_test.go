@@ -48,7 +48,7 @@ func TestStepsThatAreNone(t *testing.T) {
 	t.Parallel()
 	day, moment := incremental.Form{Type: incremental.Date}, incremental.Form{Type: incremental.Time}
 	require.ErrorContains(t, day.CheckStep("1h"), "at least 1d")
-	require.ErrorContains(t, day.CheckStep("-1d"), "is no length")
+	require.ErrorContains(t, day.CheckStep("-1d"), "is not a length of time")
 	require.ErrorContains(t, moment.CheckStep("monthly"), "is not an amount of time")
 	from, err := moment.Parse("1980-01-01")
 	require.NoError(t, err)

@@ -108,7 +108,7 @@ func ParseApproval(fields map[string]any) (*Approval, error) {
 func parseApproval(fields map[string]any) (*Approval, *ApprovalError) {
 	approval := &Approval{Message: expression.Text(fields["message"]), Options: []string{OptionApprove, OptionReject}}
 	if len(approval.Message) > maxApprovalMessage {
-		return nil, approvalErrorf("message", "message may have %d bytes, not %d", maxApprovalMessage, len(approval.Message))
+		return nil, approvalErrorf("message", "message may have at most %d bytes, not %d", maxApprovalMessage, len(approval.Message))
 	}
 	if options := fields["options"]; options != nil {
 		texts, err := textList("options", options)
@@ -122,7 +122,7 @@ func parseApproval(fields map[string]any) (*Approval, *ApprovalError) {
 		return nil, approvalErrorf("form", "form must be a map of names and their types")
 	}
 	if len(form) > maxApprovalItems {
-		return nil, approvalErrorf("form", "form may have %d fields, not %d", maxApprovalItems, len(form))
+		return nil, approvalErrorf("form", "form may have at most %d fields, not %d", maxApprovalItems, len(form))
 	}
 	for _, name := range SortedKeys(form) {
 		item, err := ParseApprovalItem(name, form[name])
@@ -169,7 +169,7 @@ func textList(name string, v any) ([]string, *ApprovalError) {
 		case text == "":
 			fault = name + " must be a list of texts, and one is empty"
 		case len(text) > maxApprovalOption:
-			fault = fmt.Sprintf("a text of %s may have %d bytes, not %d", name, maxApprovalOption, len(text))
+			fault = fmt.Sprintf("a text of %s may have at most %d bytes, not %d", name, maxApprovalOption, len(text))
 		case slices.Contains(texts[:i], text):
 			fault = fmt.Sprintf("%s has %q twice", name, text)
 		}

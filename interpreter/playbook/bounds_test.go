@@ -18,10 +18,10 @@ func TestBoundsOfPlaybooks(t *testing.T) {
 	step := func(text string) string { return "workflow:\n  - step: a\n    tool: http\n    url: http://x\n" + text }
 	for bound, test := range map[string]struct{ book, want string }{
 		"MaxFileBytes":        {"#" + strings.Repeat("x", playbook.MaxFileBytes), "a playbook may have 1048576 (1 MiB)"},
-		"MaxSteps":            {"workflow:\n" + lines(501, "  - {step: s@, tool: http, url: http://x}\n"), "the workflow has 501 steps; it may have 500"},
-		"maxName":             {strings.Replace(step(""), "step: a", "step: "+strings.Repeat("a", 65), 1), "has 65 characters; a name may have 64"},
+		"MaxSteps":            {"workflow:\n" + lines(501, "  - {step: s@, tool: http, url: http://x}\n"), "the workflow has 501 steps; at most 500 are allowed"},
+		"maxName":             {strings.Replace(step(""), "step: a", "step: "+strings.Repeat("a", 65), 1), "has 65 characters; at most 64 are allowed"},
 		"maxPlaybookName":     {"metadata: {name: " + strings.Repeat("n", 201) + "}\n" + step(""), "must be one line of at most 200 bytes"},
-		"maxStateName":        {step("    incremental: {state: " + strings.Repeat("s", 501) + ", cursor: id}\n"), "incremental.state has 501 bytes; the name of a state may have 500"},
+		"maxStateName":        {step("    incremental: {state: " + strings.Repeat("s", 501) + ", cursor: id}\n"), "incremental.state has 501 bytes; at most 500 are allowed"},
 		"maxDays":             {step("    incremental: {cursor_path: day, initial_value: \"2024-01-01\", lag: 1000001d}\n"), "1000001d"},
 		"maxPartitionKey":     {"partitions: [" + strings.Repeat("p", 201) + "]\n" + step(""), "an entry of partitions must be one line of at most 200 bytes"},
 		"MaxConcurrencyRuns":  {"concurrency: {key: k, limit: 1001}\n" + step(""), "1000"},
@@ -61,7 +61,7 @@ func TestBoundsOfFiles(t *testing.T) {
 		files int
 		text  string
 	}{
-		"a run can have 100 files": {101, child}, "the files of a run may have 1048576 bytes (1 MiB) together": {2, child + "#" + strings.Repeat("x", 600_000)},
+		"a run can have at most 100 files": {101, child}, "the files of a run may have at most 1048576 bytes (1 MiB) together": {2, child + "#" + strings.Repeat("x", 600_000)},
 	} {
 		book := "workflow:\n" + lines(test.files, "  - {step: s@, tool: playbook, path: p@.yaml}\n")
 		files := check.NewFiles(func(string) ([]byte, error) { return []byte(test.text), nil })
@@ -78,9 +78,9 @@ func TestBoundsOfApprovals(t *testing.T) {
 		form[fmt.Sprintf("f%d", i)] = "number"
 	}
 	for want, fields := range map[string]map[string]any{
-		"message may have 16384 bytes, not 16385":       {"message": strings.Repeat("m", 16<<10+1)},
-		"form may have 50 fields, not 51":               {"message": "m", "form": form},
-		"a text of options may have 500 bytes, not 501": {"message": "m", "options": []any{strings.Repeat("o", 501)}},
+		"message may have at most 16384 bytes, not 16385":       {"message": strings.Repeat("m", 16<<10+1)},
+		"form may have at most 50 fields, not 51":               {"message": "m", "form": form},
+		"a text of options may have at most 500 bytes, not 501": {"message": "m", "options": []any{strings.Repeat("o", 501)}},
 	} {
 		_, err := playbook.ParseApproval(fields)
 		require.ErrorContains(t, err, want)

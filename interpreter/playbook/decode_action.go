@@ -96,7 +96,7 @@ func (d *decoder) addGroupedFields(f *fields, tool *yaml.Node, path string) *yam
 			continue
 		}
 		if f.getValue(k.name) != nil {
-			d.Errorf(inner.words[k.name], CodeDuplicateKey, "%q is both under tool and beside it, in line %d; keep one of them",
+			d.Errorf(inner.words[k.name], CodeDuplicateKey, "%q is both under tool and beside it, on line %d; keep one of them",
 				k.name, f.words[k.name].Line)
 			continue
 		}
@@ -109,7 +109,7 @@ func (d *decoder) addGroupedFields(f *fields, tool *yaml.Node, path string) *yam
 			continue
 		}
 		if at := slices.IndexFunc(f.rest, func(beside restField) bool { return beside.name == field.name }); at >= 0 {
-			d.Errorf(field.pos, CodeDuplicateKey, "%q is both under tool and beside it, in line %d; keep one of them", field.spelt, f.rest[at].pos.Line)
+			d.Errorf(field.pos, CodeDuplicateKey, "%q is both under tool and beside it, on line %d; keep one of them", field.spelt, f.rest[at].pos.Line)
 			continue
 		}
 		f.rest = append(f.rest, field)

@@ -59,7 +59,7 @@ func (i *Incremental) decode(d *decoder, f *fields, where at) bool {
 		}
 	case f.getValue("cursor_path") != nil:
 		d.Errorf(f.words["token"], CodeConflict,
-			"incremental has \"cursor_path\" and \"token\": a cursor is in each row, a token comes with the answer; write one of them")
+			"incremental has both \"cursor_path\" and \"token\": a cursor is in each row, a token comes once with the response; keep one of them")
 	default:
 		for _, word := range []string{"type", "format", "lag", "step", "until", "range_start", "row_order", "on_missing"} {
 			if f.getValue(word) != nil {
@@ -98,10 +98,10 @@ func (i *Incremental) readFormat(d *decoder, n *yaml.Node) (ok bool) {
 		d.Errorf(positionOf(n), CodeWrongValue, "%s %s", what, err)
 		return false
 	case i.Type == incremental.Integer || i.Type == incremental.Text:
-		d.Errorf(i.Words["format"], CodeConflict, "format is of times and dates, and cursors of type %s are none; remove it, or write type: %s", i.Type, as)
+		d.Errorf(i.Words["format"], CodeConflict, "format applies only to times and dates, not to cursors of type %s; remove it, or write type: %s", i.Type, as)
 		return false
 	case i.Type == incremental.Date && as == incremental.Time:
-		d.Errorf(i.Words["format"], CodeConflict, "format has a time of day, which type: date does not compare; write type: time")
+		d.Errorf(i.Words["format"], CodeConflict, "format has a time of day, but type: date compares only days; write type: time")
 		return false
 	}
 	i.Type, i.Format = cmp.Or(i.Type, as), format
@@ -116,7 +116,7 @@ func (i *Incremental) readInitial(d *decoder, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "{{") && !d.broken[n] {
 		i.InitialTemplate = d.valueNode(n)
 		if i.Type == "" {
-			d.Errorf(positionOf(n), CodeMissingKey, `incremental needs "type" beside an initial_value that is a template; write such as type: time, or "format"`)
+			d.Errorf(positionOf(n), CodeMissingKey, `incremental needs "type" or "format", because its initial_value is a template; write for example type: time`)
 		}
 		return
 	}
@@ -165,7 +165,7 @@ func initialHint(typed incremental.CursorType, value any) string {
 	case typed == incremental.Time && !isText:
 		return "; a time is text, and seconds since 1970 have type: integer"
 	case typed == incremental.Integer:
-		return "; write such as 0"
+		return "; write for example 0"
 	case typed == incremental.Text && !isText:
 		return "; put it in quotes"
 	}
@@ -201,12 +201,12 @@ func (i *Incremental) readStep(d *decoder, f *fields) {
 	n := f.getValue("step")
 	switch {
 	case n == nil && i.Until != nil && i.Type != incremental.Token:
-		d.Errorf(i.Words["until"], CodeConflict, "until is the end of the last slice; write step beside it, such as step: 30d, or remove it")
+		d.Errorf(i.Words["until"], CodeConflict, "until is the end of the last slice and needs step; add for example step: 30d, or remove until")
 		return
 	case n == nil || i.Type == incremental.Token || i.Type == "":
 		return
 	case i.Type != incremental.Time && i.Type != incremental.Date:
-		d.Errorf(i.Words["step"], CodeConflict, "step makes slices of time, and cursors of type %s are no times; remove it", i.Type)
+		d.Errorf(i.Words["step"], CodeConflict, "step reads in slices of time, but cursors of type %s are not times; remove it", i.Type)
 		return
 	}
 	text, ok := d.readText(n, what)
@@ -283,6 +283,6 @@ func readStateName(d *decoder, n *Node) {
 	case strings.TrimSpace(text) == "":
 		d.Errorf(n.Pos, CodeBadName, "incremental.state must not be empty")
 	case len(text) > maxStateName:
-		d.Errorf(n.Pos, CodeBadName, "incremental.state has %d bytes; the name of a state may have %d", len(text), maxStateName)
+		d.Errorf(n.Pos, CodeBadName, "incremental.state has %d bytes; at most %d are allowed", len(text), maxStateName)
 	}
 }

@@ -60,7 +60,7 @@ func (c *Concurrency) decode(d *decoder, f *fields, where at) bool {
 	switch {
 	case f.getValue("key") != nil && f.getValue("shared") != nil:
 		d.Errorf(f.words["shared"], CodeConflict,
-			"concurrency has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
+			"concurrency has both \"key\" and \"shared\": keep \"key\" for a limit of this playbook, or \"shared\" for a limit across playbooks")
 	case f.getValue("shared") == nil:
 		d.requireKeys(f, "concurrency", "key", `key: "{{ workload.tenant }}"`)
 	}
@@ -99,7 +99,7 @@ func (l *RateLimit) decode(d *decoder, f *fields, where at) bool {
 	d.readWords(f, l, where)
 	if l.Key != nil && l.Shared != nil {
 		d.Errorf(l.Shared.Pos, CodeConflict,
-			"rate_limit has \"key\" and \"shared\": a key belongs to this playbook, a shared one to all that name it; write one of them")
+			"rate_limit has both \"key\" and \"shared\": keep \"key\" for a limit of this playbook, or \"shared\" for a limit across playbooks")
 	}
 	return l.Requests > 0
 }

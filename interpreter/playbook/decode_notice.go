@@ -91,7 +91,7 @@ func readOlderNotice(d *decoder, n *yaml.Node) *yaml.Node {
 	if newer == nil || d.broken[n] {
 		return n
 	}
-	d.Warnf(positionOf(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or let starter migrate do so", ShortenText(kind.Value))
+	d.Warnf(positionOf(kind), codeLegacyWord, "kind: %s with params is an older form; write {url: …, method: POST} without them, or run starter migrate", ShortenText(kind.Value))
 	return newer
 }
 

@@ -249,7 +249,7 @@ func (pb *Playbook) NameUses(found source.Diagnostics) {
 // listUsers lists the places that use a list.
 func (l *lentList) listUsers() string {
 	const shown = 3
-	uses := lists.Map(l.uses[:min(len(l.uses), shown)], func(use listUse) string { return fmt.Sprintf("%s in line %d", use.place, use.pos.Line) })
+	uses := lists.Map(l.uses[:min(len(l.uses), shown)], func(use listUse) string { return fmt.Sprintf("%s on line %d", use.place, use.pos.Line) })
 	if more := len(l.uses) - shown; more > 0 {
 		uses = append(uses, fmt.Sprintf("%d more", more))
 	}

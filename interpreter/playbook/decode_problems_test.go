@@ -265,7 +265,7 @@ func TestLimits(t *testing.T) {
 		{"alias of what is around", "workload: &a {b: {c: *a}}\n", `[alias-cycle]`},
 		{"merge key", "workload: {a: &a {b: 1}, c: {<<: *a}}\n", `4:30: the merge key << is not accepted; write the keys out, or repeat a whole value with an alias [merge-key]`},
 		{"quoted merge key", "workload: {c: {\"<<\": 1}}\n", ""},
-		{"duplicate key", "workload: {a: 1, b: {c: 1, c: 2}}\n", `4:28: the key "c" occurs twice in this map; the first is in line 4 [duplicate-key]`},
+		{"duplicate key", "workload: {a: 1, b: {c: 1, c: 2}}\n", `4:28: the key "c" occurs twice in this map; the first is on line 4 [duplicate-key]`},
 		{"duplicate numbers", "workload: {1: a, \"1\": b}\n", `[duplicate-key]`},
 		{"template as key", "workload: {\"{{ a }}\": 1}\n", `a key must not be a template: its value must be known before the run [template-not-allowed]`},
 		{"list as key", "workload: {? [a] : 1}\n", `a key must be text, not a list [wrong-type]`},

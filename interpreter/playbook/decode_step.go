@@ -18,7 +18,7 @@ func readSteps(d *decoder, n *yaml.Node) []*Step {
 		return nil
 	}
 	if len(items) > MaxSteps {
-		d.Errorf(positionOf(items[MaxSteps]), codeTooManySteps, "the workflow has %d steps; it may have %d", len(items), MaxSteps)
+		d.Errorf(positionOf(items[MaxSteps]), codeTooManySteps, "the workflow has %d steps; at most %d are allowed", len(items), MaxSteps)
 		items = items[:MaxSteps]
 	}
 	var steps []*Step

@@ -73,7 +73,7 @@ func readTests(d *decoder, n *yaml.Node, what string) []*Test {
 			continue
 		}
 		if line := names[test.Name]; line > 0 && test.Name != "" {
-			d.Errorf(test.Pos, CodeDuplicateEntry, "the test in line %d is also called %q; choose another name", line, test.Name)
+			d.Errorf(test.Pos, CodeDuplicateEntry, "the test on line %d is also called %q; choose another name", line, test.Name)
 		}
 		names[test.Name] = test.Pos.Line
 		tests = append(tests, test)

@@ -74,10 +74,10 @@ func (d *decoder) readField(f *fields, s *section, path string, keyNode, value *
 	ok = ok && (!d.older || !known.newer)
 	switch {
 	case ok && f.words.Has(known.name):
-		d.Errorf(pos, CodeDuplicateKey, "%q is another spelling of the key in line %d; keep one of them", name, f.words[known.name].Line)
+		d.Errorf(pos, CodeDuplicateKey, "%q is another spelling of the key on line %d; keep one of them", name, f.words[known.name].Line)
 	case ok:
 		if known.warned == name {
-			d.Warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or let starter migrate do so", name, known.name, known.name)
+			d.Warnf(pos, codeLegacyWord, "%s is an older name of %s; write %s, or run starter migrate", name, known.name, known.name)
 			d.AddFix(name, known.name)
 		}
 		f.setValue(known, pos, value)
@@ -113,7 +113,7 @@ func (d *decoder) unknownKeyHint(name string, s *section) Hint {
 		case s.below != nil:
 			return PlainHint("; it belongs to an older form of retry, which is not a list; in the list, use when and then")
 		case slices.Contains(legacySections, s):
-			return PlainHint("; it belongs to another older form of retry, and forms cannot be mixed; use the list of policies for all of it")
+			return PlainHint("; it belongs to another older form of retry, and forms cannot be mixed; write all of it as a list of policies")
 		}
 	}
 	if hint, found := d.foreignKeyHint(name, s); found {
@@ -144,7 +144,7 @@ func (d *decoder) toolField(f *fields, s *section, spelt string, pos source.Posi
 	}
 	for _, earlier := range f.rest {
 		if earlier.name == name {
-			d.Errorf(pos, CodeDuplicateKey, "%q means the same as %q in line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
+			d.Errorf(pos, CodeDuplicateKey, "%q means the same as %q on line %d; keep one of them", spelt, earlier.spelt, earlier.pos.Line)
 			return
 		}
 	}

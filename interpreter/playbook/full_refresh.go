@@ -51,7 +51,7 @@ func (pb *Playbook) CheckFullRefresh(steps []string) error {
 			return fmt.Errorf("playbook %s has no step %q to read in full%s", pb.Name, name, pb.otherSteps(name))
 		}
 		if sink := of.InsertsTwice(step); sink != nil {
-			return fmt.Errorf("step %q reads all rows again, and the sink in line %d would insert rows that the table already has; "+
+			return fmt.Errorf("step %q reads all rows again, and the sink on line %d would insert rows that the table already has; "+
 				"use mode: upsert with a key, or empty the table and forget the state with starter state reset", name, sink.Pos.Line)
 		}
 	}

@@ -271,5 +271,5 @@ func legacyMessage(n, list *yaml.Node) string {
 	if len(list.Content) == 0 && n.Kind == yaml.ScalarNode {
 		return "retry: false is an older form; for no retries, remove retry"
 	}
-	return "this is an older form of retry; write it as a list of policies, or let starter migrate do so"
+	return "this is an older form of retry; write it as a list of policies, or run starter migrate"
 }

@@ -64,7 +64,7 @@ func (p *policyDraft) mergeConditions(first, second, fallback string, o occasion
 	one, other := p.values[first], p.values[second]
 	switch {
 	case one != nil && other != nil:
-		p.Errorf(positionOf(p.keys[second]), CodeConflict, "%q means the same as %q in line %d; keep one of them",
+		p.Errorf(positionOf(p.keys[second]), CodeConflict, "%q means the same as %q on line %d; keep one of them",
 			second, first, p.keys[first].Line)
 	case one == nil && other == nil:
 		p.when = p.ownCondition(fallback, "")

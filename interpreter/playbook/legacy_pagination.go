@@ -73,7 +73,7 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 	}
 	if beside, ok := f.words["retry"]; ok {
 		d.Errorf(positionOf(p.Key), CodeConflict,
-			"loop.pagination is an older form of retry, and the step has retry too, in line %d; write the list of policies for all of it", beside.Line)
+			"loop.pagination is an older form of retry, and the step also has retry, on line %d; write all of it as a list of policies", beside.Line)
 		return
 	}
 	before := len(d.Found)
@@ -85,7 +85,7 @@ func (d *decoder) stepPagination(f *fields, step *Step) {
 	if !d.Found[before:].HasErrors() {
 		d.Found = append(d.Found, source.Diagnostic{
 			File: d.File.Name, Pos: positionOf(p.Key), Code: CodeLegacyRetry, Severity: source.Warning,
-			Message: "loop.pagination is an older form of retry; write it as a list of policies, or let starter migrate do so",
+			Message: "loop.pagination is an older form of retry; write it as a list of policies, or run starter migrate",
 			Note:    printRetry(list),
 		})
 	}

@@ -122,7 +122,7 @@ func (in *inspector) walkMap(n *yaml.Node, depth int, flow bool) {
 		}
 		in.inspectChild(n, i+1, depth, flow, keyNode.Value+":")
 		if earlier, ok := first[keyNode.Value]; ok {
-			in.Errorf(positionOf(keyNode), CodeDuplicateKey, "the key %q occurs twice in this map; the first is in line %d",
+			in.Errorf(positionOf(keyNode), CodeDuplicateKey, "the key %q occurs twice in this map; the first is on line %d",
 				ShortenText(keyNode.Value), earlier.Line)
 			continue
 		}

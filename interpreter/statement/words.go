@@ -52,7 +52,7 @@ var intervalFields = wordSet("year", "month", "day", "hour", "minute", "second")
 // instead says what SQL requires directly after a keyword, and what to write there.
 type instead struct{ what, hint string }
 
-const tableHint = "write the table's name; to choose between tables, use steps with a route each"
+const tableHint = "write the table's name; to choose between tables, use one step for each table, with a route to each"
 
 var refusedBehind = map[string]instead{
 	"from":      {"a table", tableHint},

@@ -101,7 +101,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 		return err
 	}
 	if sink := of.Book.WritesOnce(); sink != nil && slices.Contains([]string{backfill.OnlyStale, backfill.OnlyAll}, options.only) {
-		return cli.UsageError("--only %s writes rows that the table already has, and the sink in line %d would insert them twice or keep the old ones; it needs mode: upsert with a key, or mode: replace",
+		return cli.UsageError("--only %s writes rows that the table already has, and the sink on line %d would insert them twice or keep the old ones; it needs mode: upsert with a key, or mode: replace",
 			options.only, sink.Pos.Line)
 	}
 	now := time.Now()

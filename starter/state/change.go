@@ -164,7 +164,7 @@ func noteReadAgain(streams cli.Streams, one keptStep, state *incremental.State, 
 		return
 	}
 	if to.IsZero() || bytes.Compare(to.Position, state.Watermark.Position) < 0 {
-		streams.Notef("the sink in line %d inserts: rows that are read again would be in the table twice; delete them first", one.state.Inserts.Pos.Line)
+		streams.Notef("the sink on line %d inserts: rows that are read again would be in the table twice; delete them first", one.state.Inserts.Pos.Line)
 	}
 }
 

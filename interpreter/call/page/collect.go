@@ -62,7 +62,7 @@ func withoutContribution(strategy playbook.Strategy, collected any) any {
 
 func mergePages(collected, contribution any) (sum, same any, err error) {
 	if _, ok := contribution.(map[string]any); !ok {
-		return nil, nil, fmt.Errorf("collect: strategy merge needs maps, and the page is a %s; use append",
+		return nil, nil, fmt.Errorf("collect: strategy merge needs maps, but the page is a %s; use append",
 			expression.TypeName(contribution))
 	}
 	if collected == nil {

@@ -162,7 +162,7 @@ func checkArgs(c *checker, main *pythonMain, node *playbook.Node, call playbook.
 		given = append(given, entry.Key)
 	}
 	if len(missing) > 0 {
-		c.Errorf(node.Position(main.at), codeCodeMain, "main needs %s, but the args of %s give %s", strings.Join(missing, ", "), callName(call), namesOrNothing(given))
+		c.Errorf(node.Position(main.at), codeCodeMain, "main needs %s, but the args of %s set %s", strings.Join(missing, ", "), callName(call), namesOrNothing(given))
 	}
 }
 

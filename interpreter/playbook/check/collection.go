@@ -36,8 +36,8 @@ func (c *checker) collectionIn(step *playbook.Step, scalar *playbook.Node, colle
 		for _, collection := range collections {
 			if len(path) <= len(collection) && slices.Equal(path, collection[:len(path)]) {
 				c.Errorf(scalar.Position(ref.Offset), codeCollectionInIteration,
-					"%q contains the whole collection of the loop, which an iteration cannot have; use the element %q, _loop.size, "+
-						"or a part of it without the collection", strings.Join(append([]string{ref.Root}, playbook.ConstantMembers(ref.Path)...), "."), step.Loop.Element)
+					"%q contains the whole collection of the loop, which iterations do not receive; use the element %q, _loop.size, "+
+						"or a value that contains only a part of it", strings.Join(append([]string{ref.Root}, playbook.ConstantMembers(ref.Path)...), "."), step.Loop.Element)
 				return
 			}
 		}

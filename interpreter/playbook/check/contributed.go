@@ -22,7 +22,7 @@ func checkTwoPaths(c *checker, step *playbook.Step) {
 	for collect := range step.CollectSections() {
 		if collect.Path != "" {
 			c.Errorf(collect.Words.Place("path", collect.Pos), playbook.CodeConflict,
-				"collect has path: %s, and the step has rows: %s, which says it for every page; remove one of them",
+				"both path: %s of collect and rows: %s of the step lead to the rows of a page; remove one of them",
 				playbook.ShortenText(collect.Path), playbook.ShortenText(step.Rows.Text))
 		}
 	}
@@ -42,7 +42,7 @@ func checkMergedRows(c *checker, step *playbook.Step) {
 	}
 	for collect := range step.CollectSections() {
 		if collect.Strategy == playbook.Merge {
-			c.Errorf(pos, playbook.CodeConflict, "%s gives lists of rows, and strategy: merge (line %d) combines maps; use strategy: append", word, collect.Pos.Line)
+			c.Errorf(pos, playbook.CodeConflict, "%s yields lists of rows, but strategy: merge (line %d) combines maps; use strategy: append", word, collect.Pos.Line)
 			return
 		}
 	}
@@ -53,7 +53,7 @@ func checkWhere(c *checker, step *playbook.Step) {
 	switch {
 	case step.Where == nil:
 	case !step.Where.UsesAny(playbook.RowWord):
-		c.Warnf(step.Where.Pos, codeNoEffect, `where does not use "row", so it keeps all rows of a page or none; write such as where: row.status == 'open'`)
+		c.Warnf(step.Where.Pos, codeNoEffect, `where does not use "row", so it keeps all rows of a page or none; write for example where: row.status == 'open'`)
 	case step.Loop != nil && step.Loop.Element == playbook.RowWord:
 		c.Errorf(step.Where.Pos, playbook.CodeConflict, `"row" is both the row in where and the element of the loop; rename the element, such as element: item`)
 	}

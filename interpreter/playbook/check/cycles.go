@@ -23,8 +23,8 @@ func checkCycles(c *checker) {
 				}
 				warned[back] = true
 				c.Warnf(target.Pos, codeUnboundedCycle,
-					"step %q leads back to %q, and nothing limits how often; count the rounds in vars, as in vars: {rounds: \"{{ (vars.rounds | default(0)) + 1 }}\"}, "+
-						"and test them in when, or set a timeout for the playbook. A run fails before it visits a step more than %d times",
+					"step %q leads back to %q, and nothing limits the number of rounds; count them in vars, as in vars: {rounds: \"{{ (vars.rounds | default(0)) + 1 }}\"}, "+
+						"and test the count in when, or set a timeout for the playbook. A run visits a step at most %d times, then it fails",
 					step.Name, back.Name, playbook.DefaultVisitsLimit)
 			}
 		}

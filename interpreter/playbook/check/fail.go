@@ -14,18 +14,18 @@ func checkFail(c *checker, policy *playbook.Policy) {
 	if then.Fail == nil {
 		for _, word := range failWords {
 			if then.Words.Has(word) {
-				c.Errorf(placeOfWord(then, word), playbook.CodeMissingKey, "%s describes the failure that fail makes, and there is no fail; add fail: \"what went wrong\", or remove %s", word, word)
+				c.Errorf(placeOfWord(then, word), playbook.CodeMissingKey, "%s belongs to fail, which is missing here; add fail: \"what went wrong\", or remove %s", word, word)
 			}
 		}
 		if then.RetryAfter != nil && !then.Repeats {
-			c.Errorf(placeOfWord(then, "retry_after"), playbook.CodeMissingKey, "retry_after sets the wait before the next attempt, and this policy makes none; add max_attempts")
+			c.Errorf(placeOfWord(then, "retry_after"), playbook.CodeMissingKey, "retry_after sets the wait before the next attempt, but this policy makes no other attempt; add max_attempts")
 		}
 		return
 	}
 	program, ok := policy.When.ConditionProgram()
 	if ok && playbook.FailuresOnly(program) && (then.Repeats || then.Restart) {
 		c.Errorf(placeOfWord(then, "fail"), codeFailAfterFailure,
-			"fail ends the call with a message of its own, and this policy tries failures again; move fail to a policy behind it, or remove the words that repeat")
+			"fail ends the call with its own message, but this policy retries; move fail to a policy after this one, or remove the keys that retry")
 		return
 	}
 	for _, word := range []string{"next_call", "collect", "per_iteration", "result", "ignore", "allow_repeat", "end_on_repeat", "pages_per_activity"} {

@@ -202,7 +202,7 @@ func (c *checker) callersProvide(call playbook.CallAt, group []string) bool {
 }
 
 func missingField(c *checker, call playbook.CallAt, spec playbook.ToolSpec, what string) {
-	c.Errorf(startOf(call.Action), codeMissingField, "%s needs %s, as its tool is %s", callName(call), what, spec.Name)
+	c.Errorf(startOf(call.Action), codeMissingField, "%s needs %s, because its tool is %s", callName(call), what, spec.Name)
 }
 
 // writingCallName returns what messages call a writing call.

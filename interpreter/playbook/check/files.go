@@ -48,14 +48,14 @@ func (f *Files) readText(name string) (string, error) {
 		return text, nil
 	}
 	if len(f.texts) == maxFiles {
-		return "", fmt.Errorf("%w: a run can have %d files", errManyFiles, maxFiles)
+		return "", fmt.Errorf("%w: a run can have at most %d files", errManyFiles, maxFiles)
 	}
 	data, err := f.read(name)
 	if err != nil {
 		return "", err
 	}
 	if f.size+len(data) > maxFilesSize {
-		return "", fmt.Errorf("%w: the files of a run may have %d bytes (1 MiB) together", errManyFiles, maxFilesSize)
+		return "", fmt.Errorf("%w: the files of a run may have at most %d bytes (1 MiB) together", errManyFiles, maxFilesSize)
 	}
 	f.size += len(data)
 	f.texts[name] = string(data)

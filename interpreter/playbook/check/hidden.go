@@ -49,7 +49,7 @@ func (c *checker) hidingNames() map[string]string {
 	}
 	for _, word := range words {
 		if !word.row {
-			by[word.name] = "the word of the language"
+			by[word.name] = "the keyword with this name"
 		}
 	}
 	return by

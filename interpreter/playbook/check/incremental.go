@@ -99,7 +99,7 @@ func checkRangeStart(c *checker, step *playbook.Step) {
 	}
 	c.Errorf(placeOfField(i, "range_start"), codeIncremental,
 		"range_start: open loses rows that have the same cursor as the last row and are written after it; write %srange_start: closed if the source also returns rows with the value itself, "+
-			"or key: %s if no two rows have the same cursor cursor", lag, i.CursorPath)
+			"or key: %s if no two rows have the same cursor", lag, i.CursorPath)
 }
 
 // cursorIsKey reports whether all rows have different cursors.
@@ -147,7 +147,7 @@ func checkSlices(c *checker, step *playbook.Step) {
 	nodes := c.pb.ResolveAction(step.Action).ValueNodes()
 	if !namesMember(nodes, "to") && !namesMember(nodes, "from") {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
-			`no field of step %q uses incremental.from or incremental.to, so each slice would read the same; write such as params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
+			`no field of step %q uses incremental.from or incremental.to, so each slice would read the same rows; use them, for example params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
 	}
 }
 
@@ -183,7 +183,7 @@ func checkNamesState(c *checker, step *playbook.Step) {
 	instead := "write mode: upsert with a key"
 	filter := filterOf(c.toolOf(action), step.Incremental)
 	if filter != "" {
-		instead = "write such as " + filter + ", or mode: upsert with a key"
+		instead = "use it, for example " + filter + ", or mode: upsert with a key"
 	}
 	newestFirst := slices.ContainsFunc(step.Retry, func(p *playbook.Policy) bool {
 		return p.When.UsesAny(playbook.IncrementalWord) || p.StopWhen.UsesAny(playbook.IncrementalWord)
@@ -193,19 +193,19 @@ func checkNamesState(c *checker, step *playbook.Step) {
 		if step.Incremental.Type == incremental.Time { // the order of texts in two formats differs from that of their times
 			where = fmt.Sprintf("latest(row.%[1]s, incremental.value) == row.%[1]s", cursor)
 		}
-		instead += fmt.Sprintf(", or leave out what is read again: where: %s", where)
+		instead += fmt.Sprintf(", or drop the rows that are read again: where: %s", where)
 	}
 	switch sink := c.pb.InsertsTwice(step); {
 	case step.Where.UsesAny(playbook.IncrementalWord), sink != nil && c.pb.ResolveAction(sink.Action).Args.UsesAny(playbook.IncrementalWord):
 		// The step or the sink skips rows below the watermark.
 	case sink != nil && step.Incremental.Lag == 0:
-		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)
+		c.Errorf(step.Incremental.Pos, codeIncremental, "%s, and the sink on line %d would insert rows below the watermark in every run; %s", reads, sink.Pos.Line, instead)
 	case sink != nil:
-		c.Warnf(step.Incremental.Pos, codeIncremental, "%s, and the sink in line %d inserts rows below the watermark minus lag in every run; %s", reads, sink.Pos.Line, instead)
+		c.Warnf(step.Incremental.Pos, codeIncremental, "%s, and the sink on line %d inserts rows below the watermark minus lag in every run; %s", reads, sink.Pos.Line, instead)
 	case newestFirst:
 		// It reads the newest rows first, until a condition detects known ones.
 	case filter != "":
-		c.Warnf(step.Incremental.Pos, codeIncremental, "%s; write such as %s", reads, filter)
+		c.Warnf(step.Incremental.Pos, codeIncremental, "%s; use it, for example %s", reads, filter)
 	default:
 		c.Warnf(step.Incremental.Pos, codeIncremental, "%s", reads)
 	}
@@ -302,7 +302,7 @@ func checkRestartFull(c *checker, step *playbook.Step) {
 		}
 		if sink := c.pb.InsertsTwice(step); sink != nil {
 			c.Errorf(pos, codeCannotRestart,
-				"restart: full reads all rows again, and the sink in line %d would insert them twice; use mode: upsert with a key", sink.Pos.Line)
+				"restart: full reads all rows again, and the sink on line %d would insert them twice; use mode: upsert with a key", sink.Pos.Line)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func checkSecretValue(c *checker, pos source.Position, key string, value any) {
 }
 
 func warnLiteral(c *checker, pos source.Position, what string) {
-	c.Warnf(pos, codeLiteralSecret, "%s contains a secret that everybody who sees this file can use; move it to a connection of the worker, and use auth", what)
+	c.Warnf(pos, codeLiteralSecret, "%s contains a secret, which everybody who can read this file can use; move it to a connection of the worker, and name the connection in auth", what)
 }
 
 // rendered replaces expressions in a URL that is only inspected.

@@ -80,7 +80,7 @@ func checkSourceCall(c *checker, from *playbook.Step) {
 		return
 	}
 	c.Errorf(from.Action.Tool.Pos, playbook.CodeConflict,
-		"a source cannot use tool %s; it can use %s. Call other tools in a step before, and use its result with collection", playbook.ShortenText(tool), playbook.JoinNames(sourceTools))
+		"a source cannot use tool %s; it can use %s. Call other tools in an earlier step, and use its result in collection", playbook.ShortenText(tool), playbook.JoinNames(sourceTools))
 }
 
 // checkSourcePages reports keys that cannot apply to the pages of a source: each page is discarded once its
@@ -94,7 +94,7 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 			refuse(collect.Words.Place("strategy", collect.Pos), fmt.Sprintf("strategy: %s", collect.Strategy), "its pages become elements one after another; remove the strategy")
 		}
 		if len(collect.MergeBy) > 0 {
-			refuse(collect.Words.Place("merge_by", collect.Pos), "merge_by", "its pages become elements one after another, before all rows are there")
+			refuse(collect.Words.Place("merge_by", collect.Pos), "merge_by", "its pages become elements one after another, before all rows are known")
 		}
 	}
 	for _, sink := range from.SinkCalls() {
@@ -102,14 +102,14 @@ func checkSourcePages(c *checker, from *playbook.Step) {
 	}
 	for _, policy := range from.Retry {
 		if then := &policy.Then; then.Restart {
-			refuse(then.Words.Place("restart", policy.Pos), "restart", "the elements of the pages before have begun; remove it")
+			refuse(then.Words.Place("restart", policy.Pos), "restart", "iterations of earlier pages have already started; remove it")
 		}
 	}
 	collected := from.CollectedNames()
 	for _, node := range c.pb.CallNodes(from) {
 		for leaf, ref := range node.ScalarRefs() {
 			if slices.Contains(collected, ref.Root) {
-				refuse(c.placeOf(leaf, ref.Offset).sourcePosition(), playbook.QuoteWord(ref.Root), "nothing is kept of earlier pages; use page or response")
+				refuse(c.placeOf(leaf, ref.Offset).sourcePosition(), playbook.QuoteWord(ref.Root), "earlier pages are not kept; use page or response")
 			}
 		}
 	}
@@ -120,14 +120,14 @@ func checkSourceLoop(c *checker, step *playbook.Step) {
 	loop := step.Loop
 	if !loop.StatsOnly {
 		c.Errorf(loop.Words.Place("results", loop.Pos), playbook.CodeConflict,
-			"a loop over a source keeps no results, because they may be of any number; remove results: inline, and write the rows with the sink of the loop")
+			"a loop over a source keeps no results, because there may be any number of them; remove results: inline, and write the rows with the sink of the loop")
 	}
 	if tool := c.toolOf(step.Action); playbook.TraitsOf(tool).Awaits {
 		c.Errorf(step.Action.Tool.Pos, playbook.CodeConflict,
-			"a loop over a source cannot await answers (tool %s); read the list in a step before, and use it with collection", tool)
+			"a loop over a source cannot await answers (tool %s); read the list in an earlier step, and use its result in collection", tool)
 	}
 	if step.Incremental != nil {
 		c.Errorf(step.Incremental.Pos, playbook.CodeConflict,
-			"incremental does not work in a loop over a source; read the list in a step before, and use it with collection")
+			"incremental does not work in a loop over a source; read the list in an earlier step, and use its result in collection")
 	}
 }

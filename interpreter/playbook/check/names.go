@@ -257,7 +257,7 @@ func (c *checker) unknownHint(at playbook.StepSpot, name string) playbook.Hint {
 	}
 	switch {
 	case name == playbook.RowWord && near == "":
-		return playbook.PlainHint(": it is available in where of a step, in fields of a sink and in its path where rows go to several, and in args, fields and path of to in transfer")
+		return playbook.PlainHint(": it is available in where of a step, in fields and path of a sink, and in args, fields and path of to in transfer")
 	case name == playbook.CallbackWord:
 		return playbook.PlainHint(fmt.Sprintf(": it is available in %s of the tools that await an answer", joinChoices(playbook.RequestFields)))
 	case at.Spot&(playbook.AtBegin|playbook.AtState) == 0 && c.mayHaveArg(at, name):

@@ -51,9 +51,9 @@ func stepName(step, named *playbook.Step) string {
 
 func remedyText(step, named *playbook.Step) string {
 	if step == named {
-		return "the response of the previous attempt is response, in retry"
+		return "in retry, the response of the previous attempt is response"
 	}
-	return "lead from " + named.Name + " to " + step.Name + " with next, or name a step before it"
+	return "add a route from " + named.Name + " to " + step.Name + " with next, or use a step that runs before it"
 }
 
 // routes has which steps lead to which.

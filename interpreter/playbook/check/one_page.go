@@ -120,7 +120,7 @@ func (c *checker) pageParameter(name string, value *playbook.Node) (one pagePara
 }
 
 func warnOnePage(c *checker, one pageParameter) {
-	c.Warnf(one.at.sourcePosition(), codeOnePage, "%s requests a part of the data, and no policy fetches the next page; "+
-		`add one such as {when: "{{ response.next }}", then: {next_call: {params: {…}}, collect: {path: …}}}; `+
-		`if one page is all you want, say so: {when: "{{ response }}", then: {}}`, one.name)
+	c.Warnf(one.at.sourcePosition(), codeOnePage, "%s requests only a part of the data, and no policy fetches the next page; "+
+		`add one, such as {when: "{{ response.next }}", then: {next_call: {params: {…}}, collect: {path: …}}}; `+
+		`if you want only one page, say so: {when: "{{ response }}", then: {}}`, one.name)
 }

@@ -16,7 +16,7 @@ func checkPartitions(c *checker) {
 	for _, step := range c.pb.Steps {
 		if i := step.Incremental; i != nil {
 			c.Errorf(i.Pos, playbook.CodeConflict,
-				"step %q has incremental in a playbook with partitions (line %d): a run reads either what is new or its partition; remove one of them", step.Name, p.Pos.Line)
+				"step %q has incremental in a playbook with partitions (line %d): a run reads either new rows or its partition; remove one of them", step.Name, p.Pos.Line)
 		}
 	}
 	if s := c.pb.Schedule; s != nil && p.IsList() {

@@ -49,7 +49,7 @@ func checkName(c *checker, what, name string, pos source.Position, step string) 
 func checkLength(c *checker, what, name string, pos source.Position) bool {
 	n := utf8.RuneCountInString(name)
 	if n > maxName {
-		c.Errorf(pos, playbook.CodeBadName, "%s %q has %d characters; a name may have %d", what, playbook.ShortenText(name), n, maxName)
+		c.Errorf(pos, playbook.CodeBadName, "%s %q has %d characters; at most %d are allowed", what, playbook.ShortenText(name), n, maxName)
 	}
 	return n <= maxName
 }

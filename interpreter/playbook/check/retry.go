@@ -33,7 +33,7 @@ func checkPolicies(c *checker, policies []*playbook.Policy, ofSink bool) {
 	var taken outcomes
 	for i, policy := range policies {
 		if by := cmp.Or(taken.exhaustedBy(policy), widerPolicy(policies[:i], policy)); by != nil {
-			c.Warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d in line %d matches every outcome that it could match; put specific policies before general ones",
+			c.Warnf(policy.Pos, codeUnreachablePolicy, "policy %d is never reached: policy %d on line %d already matches every outcome that it could match; put specific policies before general ones",
 				policy.Number, by.Number, by.Pos.Line)
 		} else {
 			taken.addPolicy(policy)
@@ -218,7 +218,7 @@ func checkPages(c *checker, step *playbook.Step) {
 		switch {
 		case then.NextCall == nil && then.Collect != nil && then.Repeats && policy.When.UsesAny("response"):
 			c.Warnf(then.Collect.Pos, codeCollectWithoutNextCall,
-				"collect without next_call: this policy repeats the same request, and its responses are not collected; add next_call with what changes, or remove collect")
+				"collect has no effect without next_call: this policy repeats the same request, and does not collect its responses; add next_call with the fields that change, or remove collect")
 		case then.NextCall == nil:
 		case ok && playbook.FailuresOnly(program):
 			c.Errorf(then.NextCall.Pos, codeNextCallAfterFailure,
@@ -229,7 +229,7 @@ func checkPages(c *checker, step *playbook.Step) {
 	}
 	if step.Collect != nil && !step.IsSource() && !pages && step.Action != nil && !step.Secret {
 		c.Warnf(step.Collect.Pos, codeCollectWithoutNextCall,
-			"collect without next_call: step %q reads one page, and nothing is combined; add a policy with next_call, or remove collect%s", step.Name, insteadText(step))
+			"collect has no effect without next_call: step %q reads a single page, so there is nothing to combine; add a policy with next_call, or remove collect%s", step.Name, insteadText(step))
 	}
 }
 
@@ -298,13 +298,13 @@ func checkStrategies(c *checker, step *playbook.Step) {
 	for collect := range step.CollectSections() {
 		switch {
 		case len(collect.MergeBy) > 0 && collect.Strategy != playbook.Append:
-			c.Errorf(collect.Words.Place("merge_by", collect.Pos), playbook.CodeConflict, "merge_by merges rows of lists, and strategy: %s keeps no list of all pages; remove the strategy", collect.Strategy)
+			c.Errorf(collect.Words.Place("merge_by", collect.Pos), playbook.CodeConflict, "merge_by merges rows of lists, but strategy: %s keeps no list of all pages; remove the strategy", collect.Strategy)
 		case first == nil:
 		case collect.Strategy != first.Strategy:
-			c.Errorf(collect.Pos, playbook.CodeConflict, "strategy %s cannot continue what line %d collects by strategy %s, which would be lost; use one strategy in all of the step",
+			c.Errorf(collect.Pos, playbook.CodeConflict, "strategy %s would lose the pages that line %d collects with strategy %s; use the same strategy everywhere in the step",
 				collect.Strategy, first.Pos.Line, first.Strategy)
 		case !slices.Equal(collect.MergeBy, first.MergeBy):
-			c.Errorf(collect.Pos, playbook.CodeConflict, "merge_by differs from that of the collect in line %d, and the rows of all pages are merged together; write the same in both", first.Pos.Line)
+			c.Errorf(collect.Pos, playbook.CodeConflict, "merge_by differs from the one on line %d, but the rows of all pages are merged together; write the same in both", first.Pos.Line)
 		}
 		if first == nil {
 			first = collect
@@ -315,7 +315,7 @@ func checkStrategies(c *checker, step *playbook.Step) {
 	}
 	for _, policy := range step.Retry {
 		if len(policy.Then.PageSinks) > 0 {
-			c.Warnf(policy.Then.PageSinks[0].Pos, codeNoEffect, "this sink writes each page before its rows are merged by the collect in line %d; write them with a sink of then, step or loop, or by mode: upsert without merge_by", first.Pos.Line)
+			c.Warnf(policy.Then.PageSinks[0].Pos, codeNoEffect, "this sink writes each page before its rows are merged by the collect on line %d; write them with a sink of then, step or loop, or by mode: upsert without merge_by", first.Pos.Line)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func checkDuplicateSteps(c *checker) {
 			continue
 		}
 		if earlier, ok := first[step.Name]; ok {
-			c.Errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first is in line %d", step.Name, earlier.NamePos.Line)
+			c.Errorf(step.NamePos, codeDuplicateStep, "two steps are named %q; the first is on line %d", step.Name, earlier.NamePos.Line)
 			continue
 		}
 		first[step.Name] = step
@@ -88,7 +88,7 @@ func checkElse(c *checker, step *playbook.Step) {
 		case !route.Else:
 			unconditional++
 		case first != nil:
-			c.Errorf(route.Pos, codeElse, "step %q has a second else in next; the first is in line %d", step.Name, first.Pos.Line)
+			c.Errorf(route.Pos, codeElse, "step %q has a second else in next; the first is on line %d", step.Name, first.Pos.Line)
 		default:
 			first = route
 		}
@@ -112,8 +112,8 @@ func checkReachable(c *checker) {
 	reached := newRoutes(c).reachableFrom([]*playbook.Step{first}, nil)
 	for _, step := range c.pb.Steps {
 		if step.Name != "" && !reached[c.pb.Step(step.Name)] {
-			c.Errorf(step.NamePos, codeUnreachable, "no route leads from %q, where the run starts, to step %q; name it in the next of another step",
-				first.Name, step.Name)
+			c.Errorf(step.NamePos, codeUnreachable, "step %q is never reached: no route leads to it from %q, where the run starts; name it in the next of another step",
+				step.Name, first.Name)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func checkHasRows(c *checker, call playbook.CallAt) {
 	}
 	for _, entry := range call.Action.Fields {
 		if slices.Contains(own, entry.Key) {
-			c.Errorf(entry.KeyPos, codeRowShape, "fields and exclude change the rows that a sink writes, and %s says what this one sends; remove one of them", entry.Key)
+			c.Errorf(entry.KeyPos, codeRowShape, "fields and exclude change the rows that a sink writes, but %s already determines what this one sends; remove one of them", entry.Key)
 		}
 	}
 }
@@ -53,14 +53,14 @@ func checkRowPath(c *checker, writes *playbook.Action, path *playbook.Node) {
 	rest, _ := playbook.CutPacking(folder.Raw)
 	switch {
 	case folder.Raw == "":
-		c.Errorf(folder.Pos, codeRowShape, "path must begin with a folder before the first value of a row, such as %s: what is written is prepared there", "orders/"+path.Raw)
+		c.Errorf(folder.Pos, codeRowShape, "path must begin with a folder before the first value of a row, such as %s: the files are prepared there", "orders/"+path.Raw)
 	case !writes.IntoObjects():
-		c.Errorf(folder.Pos, codeRowShape, "path names %q, and only below a connection and as Parquet can rows go to several paths; add auth, or set format: parquet", playbook.RowWord)
+		c.Errorf(folder.Pos, codeRowShape, "path names %q, but rows can go to several paths only with auth or as Parquet; add auth, or set format: parquet", playbook.RowWord)
 	case as == nil && !slices.Contains(playbook.WrittenFormats, strings.TrimPrefix(strings.ToLower(pathpkg.Ext(rest)), ".")):
 		c.Errorf(folder.Pos, codeMissingField, "path is a folder for each value of the row, and does not say the format; set format to %s", joinChoices(playbook.WrittenFormats))
 	}
 	if empty := writes.Field(playbook.FieldAllowEmpty); empty != nil {
-		c.Errorf(empty.Pos, codeRowShape, "allow_empty empties a path for which nothing was read, and the path of each row depends on what was read; remove it")
+		c.Errorf(empty.Pos, codeRowShape, "allow_empty has no path to empty, because the path of each row depends on the rows that were read; remove it")
 	}
 	for _, segment := range path.Template.Segments() {
 		if segment.Program != nil && segment.Program.IsRaw() {
@@ -76,12 +76,12 @@ func checkExcluded(c *checker, call playbook.CallAt) {
 	for _, excluded := range call.Action.Rows.Exclude {
 		hasItsName := func(entry *playbook.Entry) bool { return entry.Key == excluded.Name }
 		if slices.ContainsFunc(call.Action.Rows.Fields, hasItsName) {
-			c.Errorf(excluded.Pos, codeRowShape, "%q is in fields and in exclude; fields alone replaces it", playbook.ShortenText(excluded.Name))
+			c.Errorf(excluded.Pos, codeRowShape, "%q is in both fields and exclude; to replace the column, keep it only in fields", playbook.ShortenText(excluded.Name))
 			continue
 		}
 		for _, column := range needed {
 			if column.name == excluded.Name {
-				c.Errorf(excluded.Pos, codeRowShape, "the column %q cannot be left out, because %s of the sink names it", playbook.ShortenText(excluded.Name), column.word)
+				c.Errorf(excluded.Pos, codeRowShape, "exclude cannot drop the column %q, because the sink uses it in %s", playbook.ShortenText(excluded.Name), column.word)
 				break
 			}
 		}
@@ -193,9 +193,9 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 	case writes.Field(playbook.FieldStatement) != nil:
 		why = "a statement, which writes no rows; use table"
 	case mode == modeIgnore && writes.Field("key") == nil:
-		why = "mode insert_or_ignore without key, by which the sink finds out which rows were ignored, whose children are not written"
+		why = "mode insert_or_ignore without key; the sink needs the key to find out which rows were ignored, because their children are not written"
 	case mode == playbook.ModeReplace && writes.Field("replace_where") != nil && writes.Field("key") == nil:
-		why = "replace_where without key, because only children of the rows that are replaced are replaced too"
+		why = "replace_where without key; the sink needs the key to replace only the children of the replaced rows"
 	default:
 		return true
 	}
@@ -220,11 +220,11 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 			continue // reported as an error elsewhere
 		}
 		if slices.Contains(parent.key, entry.Key) {
-			c.Errorf(entry.KeyPos, codeChildTables, "%s is in the key of the sink, and lists of a table of their own are not written to that of their parents; use another field", entry.Key)
+			c.Errorf(entry.KeyPos, codeChildTables, "%s is in the key of the sink, but lists with a table of their own are not written to the table of their parents; use another field", entry.Key)
 		}
 		for _, name := range literalTexts(table.Get("table")) {
 			if slices.Contains(parent.tables, name) {
-				c.Errorf(table.Get("table").Pos, codeChildTables, "other rows of the sink are written to the table %q; use a table of its own for %s", name, own)
+				c.Errorf(table.Get("table").Pos, codeChildTables, "the sink writes other rows to the table %q; use a separate table for %s", name, own)
 			}
 			parent.tables = append(parent.tables, name)
 		}
@@ -241,11 +241,11 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", by which mode replace finds its own children", own)
 		}
 		if parent.ignores && len(key) == 0 {
-			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", by which the sink finds out which of its rows were ignored, whose children are not written", own)
+			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\": with it, the sink finds out which rows were ignored, because their children are not written", own)
 		}
 		for _, column := range linked {
 			if parent.upserts && len(key) > 0 && !slices.Contains(key, column) {
-				c.Errorf(table.Get("key").Pos, codeChildTables, "the key of %s lacks %q, by which its own children are found when their parent is gone", own, column)
+				c.Errorf(table.Get("key").Pos, codeChildTables, "the key of %s must include %q: with it, the sink finds the children of a parent that is gone", own, column)
 			}
 		}
 		nested := &parentTable{key: key, upserts: parent.upserts, replaces: parent.replaces, ignores: parent.ignores, tables: parent.tables}
@@ -260,7 +260,7 @@ func checkWith(c *checker, parent *parentTable, path string, with *playbook.Node
 		return nil // which is an error by itself
 	}
 	if len(with.Entries) == 0 {
-		c.Errorf(with.Pos, codeChildTables, "with of %s is empty; name the columns that say to which parent a row belongs, such as {order_id: id}", path)
+		c.Errorf(with.Pos, codeChildTables, "with of %s is empty; name the columns that link a row to its parent, such as {order_id: id}", path)
 		return nil
 	}
 	var given []string
@@ -281,7 +281,7 @@ func checkWith(c *checker, parent *parentTable, path string, with *playbook.Node
 			if near := expression.Suggest(key, given); near != "" {
 				hint = `; did you mean "` + key + `" instead of "` + near + `"?`
 			}
-			c.Errorf(with.Pos, codeChildTables, "with of %s lacks %q, which is in the key of the parent: without it, rows of other parents would be deleted%s", path, key, hint)
+			c.Errorf(with.Pos, codeChildTables, "with of %s must include %q, which is part of the parent's key: without it, rows of other parents would be deleted%s", path, key, hint)
 		}
 	}
 	return linked

@@ -123,14 +123,14 @@ func cronProblems(s *playbook.Schedule) []ScheduleProblem {
 	for i, text := range s.Cron {
 		if err := checkCron(text); err != nil {
 			found = append(found, ScheduleProblem{
-				Word: "cron", Index: i, Code: codeCron, Message: fmt.Sprintf("%q cannot be read: %v", playbook.ShortenText(text), err),
+				Word: "cron", Index: i, Code: codeCron, Message: fmt.Sprintf("%q is not a valid schedule: %v", playbook.ShortenText(text), err),
 			})
 			continue
 		}
 		found = append(found, unevenProblems(i, text)...)
 		if bothDays(text) {
 			found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronDays, Warning: true, Message: fmt.Sprintf(
-				"%q names days of the month and of the week: here both must match, where other programs accept either", playbook.ShortenText(text))})
+				"%q names both days of the month and days of the week: here both must match, while most other programs accept either", playbook.ShortenText(text))})
 		}
 	}
 	return found
@@ -199,7 +199,7 @@ func unevenProblems(i int, text string) []ScheduleProblem {
 		last := (one.of - 1) / step * step
 		every, over := strconv.Itoa(step)+one.unit[:1], map[string]string{"minute": "hour", "hour": "day"}[one.unit]
 		found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronStep, Warning: true, Message: fmt.Sprintf(
-			"%q starts again with each %s: after %s %d the next one is %s 0, %s later; \"every\": %s gives equal intervals",
+			"%q starts over with each %s: after %s %d the next run is at %s 0, %s later; for equal intervals, use every: %s",
 			playbook.ShortenText(text), over, one.unit, last, one.unit, countOf(one.of-last, one.unit), every)})
 	}
 	return found
@@ -227,9 +227,9 @@ func checkCron(text string) error {
 	case len(text) > most:
 		return fmt.Errorf("it has %d bytes, more than %d", len(text), most)
 	case strings.HasPrefix(text, "@every"):
-		return errors.New(`what comes in equal steps is "every"`)
+		return errors.New(`for equal intervals, use "every"`)
 	case strings.Contains(text, "TZ="):
-		return errors.New(`the time zone is "zone"`)
+		return errors.New(`set the time zone in "zone"`)
 	case shorthands.MatchString(text):
 		return nil
 	}

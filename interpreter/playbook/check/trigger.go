@@ -28,11 +28,11 @@ func checkSender(c *checker, trigger *playbook.Trigger, earlier []*playbook.Trig
 	for _, one := range earlier {
 		switch {
 		case trigger.Secret == one.Secret:
-			c.Errorf(trigger.Pos, playbook.CodeConflict, "the entry of triggers in line %d also has the secret %q: a delivery for one could be sent again to the other; use separate secrets",
+			c.Errorf(trigger.Pos, playbook.CodeConflict, "the entry of triggers on line %d also has the secret %q: a delivery for one could be sent again to the other; use separate secrets",
 				one.Pos.Line, playbook.ShortenText(trigger.Secret))
 			return
 		case trigger.SignerName() == one.SignerName() && trigger.Sender != one.Sender:
-			c.Errorf(trigger.Pos, playbook.CodeConflict, "the entry of triggers in line %d is also called %q but has another sender; choose another name",
+			c.Errorf(trigger.Pos, playbook.CodeConflict, "the entry of triggers on line %d is also called %q but has another sender; choose another name",
 				one.Pos.Line, playbook.ShortenText(trigger.SignerName()))
 			return
 		}

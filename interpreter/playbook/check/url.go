@@ -89,7 +89,7 @@ func checkPathValues(c *checker, node *playbook.Node) {
 func refuseRaw(c *checker, node *playbook.Node, template *expression.Template) {
 	for _, segment := range template.Segments() {
 		if segment.Program != nil && segment.Program.IsRaw() {
-			c.Errorf(node.Pos, codeRawOutsideURL, "%q keeps a value in a url or path from being escaped; nothing is escaped here, so remove \"| raw\"",
+			c.Errorf(node.Pos, codeRawOutsideURL, "%q: raw prevents the escaping of a value in a url or path, but nothing is escaped here; remove \"| raw\"",
 				"{{ "+strings.TrimSpace(segment.Program.Source())+" }}")
 		}
 	}

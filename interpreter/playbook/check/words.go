@@ -70,7 +70,7 @@ func nameProblem(name string) string {
 		return "may hold letters, digits and _ and must not start with a digit"
 	}
 	if w, ok := findWord(name); ok && !w.row {
-		return "is a word of the language"
+		return "is a keyword of the language"
 	}
 	if slices.Contains(operatorWords, name) {
 		return "is a word of expressions"

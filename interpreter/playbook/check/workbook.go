@@ -14,7 +14,7 @@ func checkWorkbook(c *checker) {
 			continue
 		}
 		if earlier, ok := first[entry.Name]; ok {
-			c.Errorf(entry.Pos, playbook.CodeDuplicateEntry, "two entries of the workbook are named %q; the first is in line %d", entry.Name, earlier.Pos.Line)
+			c.Errorf(entry.Pos, playbook.CodeDuplicateEntry, "two entries of the workbook are named %q; the first is on line %d", entry.Name, earlier.Pos.Line)
 			continue
 		}
 		first[entry.Name] = entry
