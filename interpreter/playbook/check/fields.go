@@ -165,6 +165,9 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	if spec.Dialect != "" {
 		checkMovedQuery(c, spec, call.Action.Field(playbook.FieldTo).AsCall(), inner)
 	}
+	if playbook.TraitsOf(spec.Name).IntoFile {
+		checkReadFile(c, inner)
+	}
 	as := inner.Field("format")
 	switch {
 	case as == nil:

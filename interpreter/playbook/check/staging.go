@@ -111,6 +111,15 @@ func checkWrittenFile(c *checker, action *playbook.Action) {
 	}
 }
 
+// checkReadFile reports what only applies when a file is written.
+func checkReadFile(c *checker, action *playbook.Action) {
+	for _, name := range []string{playbook.FieldMode, "columns", "target_size", playbook.FieldAllowEmpty, playbook.FieldRejected} {
+		if field := action.Field(name); field != nil {
+			c.Errorf(field.Pos, codeFieldType, "%s applies only when writing, and this reads a file; remove it", name)
+		}
+	}
+}
+
 // checkRejectedOfFile checks whether the rows of a file may be rejected.
 func checkRejectedOfFile(c *checker, action *playbook.Action) {
 	rejected, as := action.Field(playbook.FieldRejected), action.Field(playbook.FieldFormat)

@@ -195,8 +195,12 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 		return
 	}
 	checkFields(c, call, spec)
-	if call.Sink != nil && playbook.TraitsOf(name).IntoFile {
-		checkWrittenFile(c, call.Action)
+	if playbook.TraitsOf(name).IntoFile {
+		if call.Sink != nil {
+			checkWrittenFile(c, call.Action)
+		} else {
+			checkReadFile(c, call.Action)
+		}
 	}
 	checkAwaits(c, call, name)
 }
