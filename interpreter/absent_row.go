@@ -11,8 +11,34 @@ import (
 // AbsentMember returns the member of rows that a reference to the root names and that none of them has, with a suggestion. It
 // returns "" if a row has it, or is not a map, and for other references.
 func AbsentMember(root string, ref expression.Ref, rows []any) string {
-	if ref.Root != root || len(ref.Path) == 0 || len(rows) == 0 {
+	name, known := absentName(root, ref, rows)
+	if name == "" {
 		return ""
+	}
+	return root + "." + name + didYouMean(root, expression.Suggest(name, known))
+}
+
+// MisspeltMember is AbsentMember for a member where the rows have another that it certainly means, else "".
+func MisspeltMember(root string, ref expression.Ref, rows []any) string {
+	name, known := absentName(root, ref, rows)
+	meant := expression.SuggestCertain(name, known)
+	if meant == "" {
+		return ""
+	}
+	return root + "." + name + didYouMean(root, meant)
+}
+
+func didYouMean(root, suggested string) string {
+	if suggested == "" {
+		return ""
+	}
+	return "; did you mean " + root + "." + suggested + "?"
+}
+
+// absentName returns the name that a reference to the root names and that none of the rows has, and the names that the first has.
+func absentName(root string, ref expression.Ref, rows []any) (name string, known []string) {
+	if ref.Root != root || len(ref.Path) == 0 || len(rows) == 0 {
+		return "", nil
 	}
 	name, isName := ref.Path[0].(string)
 	isThere := func(row any) bool {
@@ -21,13 +47,9 @@ func AbsentMember(root string, ref expression.Ref, rows []any) string {
 		return has || !isMap
 	}
 	if !isName || slices.ContainsFunc(rows, isThere) {
-		return ""
+		return "", nil
 	}
-	member, names := root+"."+name, playbook.SortedKeys(expression.MapOf(rows[0]))
-	if suggested := expression.Suggest(name, names); suggested != "" {
-		return member + "; did you mean " + root + "." + suggested + "?"
-	}
-	return member
+	return name, playbook.SortedKeys(expression.MapOf(rows[0]))
 }
 
 // absentNotes returns notes about members that the fields of a sink name and that none of its rows has, where the field is
@@ -41,6 +63,25 @@ func absentNotes(fields []fieldValue, rows, shaped []any) (notes []string) {
 			if member := AbsentMember(playbook.RowWord, ref, rows); member != "" {
 				notes = append(notes, fmt.Sprintf("fields.%s: no row has %s%s", field.Name, member, field.Places.placeNote(ref.Offset)))
 			}
+		}
+	}
+	return notes
+}
+
+// misspeltNotes returns notes about fields that a sink excludes and none of its rows has, where the rows have another that the author
+// certainly meant: it would be written.
+func (w *RowWork) misspeltNotes(rows []any) (notes []string) {
+	for _, name := range w.Exclude {
+		isThere := func(row any) bool {
+			_, has := expression.MapOf(row)[name]
+			return has
+		}
+		if len(rows) == 0 || slices.ContainsFunc(rows, isThere) {
+			continue
+		}
+		others := slices.DeleteFunc(playbook.SortedKeys(expression.MapOf(rows[0])), func(other string) bool { return slices.Contains(w.Exclude, other) })
+		if meant := expression.SuggestCertain(name, others); meant != "" {
+			notes = append(notes, fmt.Sprintf("exclude: no row has %q; did you mean %q?", name, meant))
 		}
 	}
 	return notes

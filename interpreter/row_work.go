@@ -145,6 +145,7 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 		list = nil // its elements are not what fields see
 	}
 	shaped.Notes = append(shaped.Notes, absentNotes(fields, list, rows)...)
+	shaped.Notes = append(shaped.Notes, in.Shape.misspeltNotes(list)...)
 	if paths != nil {
 		shaped.Paths = paths.of
 	}

@@ -2,6 +2,7 @@ package interpreter_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,12 @@ func TestReshapeNotesAbsentMembers(t *testing.T) {
 	mapped := &interpreter.RowWork{Map: &interpreter.RowField{Name: "args", Template: args, Places: interpreter.TextPlaces{{Line: 1, Column: 1}}}}
 	_, notes, _ := reshaped(t, rows, mapped)
 	require.Equal(t, []string{"args: no row has #.nam; did you mean #.name? (line 1, column 33)"}, notes)
+	for exclude, note := range map[string]string{
+		"nmae": `exclude: no row has "nmae"; did you mean "name"?`, "name": "", "email": "", "n1": "",
+	} {
+		_, notes, _ := reshaped(t, rows, &interpreter.RowWork{Exclude: []string{exclude}})
+		require.Equal(t, note, strings.Join(notes, ""), exclude)
+	}
 }
 
 // TestReshapePreservesRowsOfThePage: where a state recognizes rows, those of the page stay beside those that are written.

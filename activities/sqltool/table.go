@@ -45,6 +45,8 @@ type TableWrite struct {
 	// unfit are the rows, by their numbers, that are refused for a value that would become another one.
 	unfit map[int]*RowRefusal
 	notes []string // warnings about the rows
+	// misspelt are warnings about columns that the sink names and no row has.
+	misspelt []string
 	// served are the rows, by their numbers, as they were before their values were changed for their columns.
 	served  map[int]map[string]any
 	refused []int // numbers of the rows that were rejected
@@ -282,6 +284,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	if err := w.readRows(in.SinkRows()); err != nil {
 		return nil, err
 	}
+	w.misspelt = misspeltNotes(w)
 	return w, w.planState(in)
 }
 
@@ -465,7 +468,7 @@ func (w *TableWrite) EarlierWriteResult(rows int64) interpreter.ToolResult {
 
 // withFigures adds the row counts to a result, and what was left out of the write if its fields allow that.
 func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResult) interpreter.ToolResult {
-	result.Meta.Rows, result.Meta.Notes = figuresOf(w, written), w.notes
+	result.Meta.Rows, result.Meta.Notes = figuresOf(w, written), slices.Concat(w.misspelt, w.notes)
 	leftOut := w.leftOut
 	leftOut.UnwrittenRows += int(written.unwritten)
 	leftOut.UndeletedRows += int(written.undeleted)

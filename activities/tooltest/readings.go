@@ -2,6 +2,8 @@ package tooltest
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -283,5 +285,29 @@ func cursorsHaveTypes(s *TableTest) {
 			continue
 		}
 		require.Equal(s, []any{row{"at": of.value}}, own.Query("SELECT at FROM "+own.Table+" WHERE id = 1", nil), "text, as it was")
+	}
+}
+
+// misspeltColumnsAreNoted: a column that the sink names and no row has is a note where the rows have one that is certainly meant.
+func misspeltColumnsAreNoted(s *TableTest) {
+	items := row{"table": s.Table + "_items", "key": []any{"order_id", "line"}, "with": row{"order_id": "id"}}
+	given := row{"id": 1, "deleted": false, "amount": 2, "items": []any{row{"line": 1}}}
+	for _, test := range []struct {
+		fields row
+		note   string
+	}{
+		{row{"hard_delete": "delted"}, `hard_delete: no row for table "` + s.Table + `" has "delted"; did you mean "deleted"?`},
+		{row{"children": row{"itmes": items}}, `children: no row for table "` + s.Table + `" has "itmes"; did you mean "items"?`},
+		{row{"columns": row{"amuont": "numeric"}}, `columns: no row for table "` + s.Table + `" has "amuont"; did you mean "amount"?`},
+		{row{"columns": row{"amount2": "numeric", "note": "text"}}, ""},
+		{row{"columns": row{"amounts": "numeric", "amount": "numeric"}}, ""},
+		{row{"hard_delete": "deleted", "children": row{"items": items}, "columns": row{"amount": "numeric"}}, ""},
+		{row{"hard_delete": "gone", "children": row{"parts": items}}, ""},
+	} {
+		fields := row{"mode": "upsert", "key": "id", "schema_contract": "evolve"}
+		maps.Copy(fields, test.fields)
+		result, err := s.db.MakeAttempt(s.t, s.WriteInput(fields, given))
+		require.NoError(s, err, "%v", test.fields)
+		require.Equal(s, test.note, strings.Join(result.Meta.Notes, "\n"), "%v", test.fields)
 	}
 }

@@ -79,7 +79,7 @@ type State struct {
 	LeftOut *interpreter.RowCounts `json:"left_out,omitempty"`
 	// Excluded counts the rows of all pages that `where` excluded.
 	Excluded int `json:"excluded,omitempty"`
-	// Unmatched says of which member all rows that `where` excluded lack it; nil once a row was kept, or had all members.
+	// Unmatched says which member that `where` names all its rows lack; nil before the first row.
 	Unmatched *unmatchedWhere `json:"unmatched,omitempty"`
 	// Total is the largest number of rows that a page has stated, 0 if none did.
 	Total int `json:"total,omitempty"`

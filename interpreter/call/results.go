@@ -48,6 +48,8 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 	if unmatched := s.Unmatched; unmatched != nil && unmatched.Member != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: where excluded all %s, and none has %s",
 			where, source.Count(s.Excluded, "row"), unmatched.Member))
+	} else if unmatched != nil && unmatched.Misspelt != "" {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: where: no row has %s", where, unmatched.Misspelt))
 	}
 	if s.SameRows > 0 {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: %s of %d had the same rows as the page before: if the API ignores what next_call changes, "+

@@ -86,29 +86,36 @@ func (c rowSelection) chosenRows(contribution any) (any, error) {
 	return matched, nil
 }
 
-// unmatchedWhere is what is known of the rows that `where` saw, as long as it kept none: a member that it names and that no row
-// has is probably misspelt.
+// unmatchedWhere is what is known of members that `where` names and that none of the rows it saw has.
 type unmatchedWhere struct {
-	// Member names the member, with a suggestion; "" once a row was kept or has all members.
+	// Member names such a member, with a suggestion, as long as `where` kept no row; "" once it kept one, or a row has all members.
 	Member string `json:"member,omitempty"`
+	// Misspelt names such a member where the rows have another that it certainly means, whichever rows were kept; "" once a row has it.
+	Misspelt string `json:"misspelt,omitempty"`
 }
 
 // plusPage adds the rows of a page. A where that asks whether a member is there may do without it.
 func (u *unmatchedWhere) plusPage(where *playbook.Node, rows []any, matched int) *unmatchedWhere {
-	if u != nil && u.Member == "" {
-		return u
-	}
 	var next unmatchedWhere
-	if matched == 0 && !where.Template.ProvidesForAbsence() {
-		next.Member = missingMember(where, rows)
+	switch {
+	case u != nil && *u == unmatchedWhere{}:
+		return u
+	case where.Template.ProvidesForAbsence():
+		return &next
+	}
+	if matched == 0 && (u == nil || u.Member != "") {
+		next.Member = missingMember(where, rows, interpreter.AbsentMember)
+	}
+	if u == nil || u.Misspelt != "" {
+		next.Misspelt = missingMember(where, rows, interpreter.MisspeltMember)
 	}
 	return &next
 }
 
-// missingMember returns a member of rows that `where` names and that no row has, with a suggestion; "" for none.
-func missingMember(where *playbook.Node, rows []any) string {
+// missingMember returns the first member that `where` names and that is found to be missing in the rows; "" for none.
+func missingMember(where *playbook.Node, rows []any, find func(root string, ref expression.Ref, rows []any) string) string {
 	for _, ref := range where.Refs() {
-		if member := interpreter.AbsentMember(playbook.RowWord, ref, rows); member != "" {
+		if member := find(playbook.RowWord, ref, rows); member != "" {
 			return member
 		}
 	}

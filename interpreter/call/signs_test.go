@@ -78,6 +78,8 @@ func TestWhereThatNamesNothing(t *testing.T) {
 		"row.statuss == 'open'":         "where excluded all 2 rows, and none has row.statuss; did you mean row.status?",
 		"row.archived":                  "where excluded all 2 rows, and none has row.archived",
 		"row.archived is defined":       "",
+		"row.statuss != 'open'":         "where: no row has row.statuss; did you mean row.status?",
+		"row.archived != 'open'":        "",
 		"row.status == 'x'":             "",
 		"row.id == 1 or row.archived":   "",
 		"(row.archived or 0) == row.id": "where excluded all 2 rows, and none has row.archived",
