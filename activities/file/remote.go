@@ -140,7 +140,7 @@ func (t *Tool) Close() error {
 	return errors.Join(errs...)
 }
 
-// fenceFolder refuses what links lead to outside of a folder, and the worker's own files.
+// fenceFolder refuses a path that symbolic links lead out of the folder, and the worker's own files.
 func (t *Tool) fenceFolder(in interpreter.ToolInput, r *remote) error {
 	if !r.at.IsFolder() {
 		return nil

@@ -69,7 +69,8 @@ func (t *Tool) ExchangeLogin(ctx context.Context, name, refresh string, begin fu
 	return x.exchangeToken(ctx, refresh)
 }
 
-// newExchange is for one exchange of the login of a connection.
+// newExchange reads the login of a connection and prepares one exchange of its refresh token. It fails for a connection
+// without a login.
 func (t *Tool) newExchange(ctx context.Context, name string) (*loginExchange, error) {
 	credentials, err := t.readLogin(ctx, name)
 	if err != nil {

@@ -32,7 +32,7 @@ func writeTable(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite) (int
 			return interpreter.ToolResult{}, classifyError(ctx, err)
 		}
 	}
-	result, err := sqltool.MakeAgain(ctx, func() (interpreter.ToolResult, error) { return writeRows(ctx, conn, w) },
+	result, err := sqltool.RetryCollisions(ctx, func() (interpreter.ToolResult, error) { return writeRows(ctx, conn, w) },
 		func(err error) bool { return isSQLState(err, "40001", "40P01") })
 	if err != nil {
 		return interpreter.ToolResult{}, tableError(ctx, w, err)

@@ -23,7 +23,7 @@ func (f *database) writeTable(ctx context.Context, w *sqltool.TableWrite) (inter
 	if len(w.Rows) == 0 && w.Note == nil && w.State == nil && !w.IsStaged() {
 		return sqltool.RowsAffected(0), nil
 	}
-	return sqltool.MakeAgain(ctx, func() (interpreter.ToolResult, error) { return f.writeOnce(ctx, w) }, isLocked)
+	return sqltool.RetryCollisions(ctx, func() (interpreter.ToolResult, error) { return f.writeOnce(ctx, w) }, isLocked)
 }
 
 // isLocked reports whether others have locked the file.

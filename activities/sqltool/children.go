@@ -33,11 +33,11 @@ type childTable struct {
 	seen   string
 }
 
-// parentRows is how rows of a write have rows below them.
+// parentRows says which rows of a write have rows in tables of children.
 type parentRows struct {
 	children []*childTable // in the order of their fields
 	links    []string      // columns by which the write's own rows are below others
-	// reports says that rows may be left out whose children must not be written, and skipped are their numbers.
+	// reports says that the write may leave out rows. Their numbers are in skipped, and their children are not written.
 	reports bool
 	skipped map[int]bool
 	// below are the figures of all writes to tables of children in the transaction, nil for a write without any.

@@ -18,9 +18,9 @@ const (
 	longestWait    = time.Second
 )
 
-// MakeAgain makes a write, and repeats it if other writers were in its way, without involving the policies of
-// its sink.
-func MakeAgain[R any](ctx context.Context, write func() (R, error), collides func(error) bool) (R, error) {
+// RetryCollisions makes a write, and repeats it up to mostCollisions times while it collides with other writers. The
+// policies of its sink do not see these failures.
+func RetryCollisions[R any](ctx context.Context, write func() (R, error), collides func(error) bool) (R, error) {
 	result, err := write()
 	for made := range mostCollisions {
 		most := min(collisionWait<<made, longestWait)

@@ -85,8 +85,8 @@ func (w *TableWrite) rowOf(c change) map[string]any {
 	return w.Rows[c.row]
 }
 
-// PassesOf splits the write into passes, in each of which a key occurs once. keys are the numbers of the keys of its
-// rows, then of its deletes: equal keys have equal numbers, in the order of the keys.
+// PassesOf splits the write into passes, in each of which a key occurs once. keys has a number for the key of each row,
+// then of each delete: equal keys have equal numbers, and the numbers are in the order of the keys.
 func (w *TableWrite) PassesOf(keys []int) []*TableWrite {
 	changes := make([][]change, len(keys)) // by the numbers of keys
 	for _, one := range w.changesInOrder() {

@@ -78,8 +78,8 @@ type Result struct {
 	Outcome CommandOutcome          `json:"outcome,omitempty"` // "" where nothing was sent
 	Message string                  `json:"message,omitempty"`
 	Reply   *protocol.CommandResult `json:"reply,omitempty"`
-	// Waits counts the waits that the command ended; those in loops were counted just before. WaitsMore says that
-	// there may have been more. Nil for commands that do not end waits.
+	// Waits counts the waits that the command ended; waits in loops are counted shortly before it is sent. WaitsMore
+	// says that there may have been more. Nil for commands that do not end waits.
 	Waits     *int `json:"waits,omitempty"`
 	WaitsMore bool `json:"waits_more,omitempty"`
 	// HeldByParents are the parent runs that still hold the run after a command to resume.

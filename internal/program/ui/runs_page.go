@@ -376,8 +376,8 @@ func (s *Server) markUnserved(ctx context.Context, rows []*runRow, now time.Time
 	}
 }
 
-// failedRows are the rows whose cause is shown. Causes that are not known yet take a call each; open runs beside them leave
-// them half of the calls.
+// failedRows returns the rows of runs that failed, in whole or in part, whose cause is shown. To read a cause that is
+// not known yet takes one of the calls. If open runs are shown beside, such causes take at most half of the calls.
 func (s *Server) failedRows(rows []runRow, calls *int, beside bool) []*runRow {
 	most := max(0, *calls)
 	if beside {

@@ -200,12 +200,12 @@ func unevenProblems(i int, text string) []ScheduleProblem {
 		every, over := strconv.Itoa(step)+one.unit[:1], map[string]string{"minute": "hour", "hour": "day"}[one.unit]
 		found = append(found, ScheduleProblem{Word: "cron", Index: i, Code: codeCronStep, Warning: true, Message: fmt.Sprintf(
 			"%q starts over with each %s: after %s %d the next run is at %s 0, %s later; for equal intervals, use every: %s",
-			playbook.ShortenText(text), over, one.unit, last, one.unit, countOf(one.of-last, one.unit), every)})
+			playbook.ShortenText(text), over, one.unit, last, one.unit, countText(one.of-last, one.unit), every)})
 	}
 	return found
 }
 
-func countOf(n int, unit string) string {
+func countText(n int, unit string) string {
 	if n == 1 {
 		return "1 " + unit
 	}
