@@ -36,9 +36,12 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 	const usual = 16 // bytes of a position
 	positions := make([]byte, 0, len(rows)*usual)
 	for at, row := range rows {
-		value, _ := incremental.RowValue(row, section.CursorPath)
+		value, has := incremental.RowValue(row, section.CursorPath)
 		if value == nil {
 			if section.OnMissing == playbook.MissingInclude {
+				if !has {
+					w.Lacking++
+				}
 				continue
 			}
 			return missingCursor(section, at)

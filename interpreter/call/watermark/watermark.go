@@ -49,6 +49,8 @@ type Watermark struct {
 	Early   int `json:"early,omitempty"`
 	Older   int `json:"older,omitempty"` // rows after a newer one with their key in the same page
 	Missing int `json:"missing,omitempty"`
+	// Lacking counts the rows that were kept although they do not even have the member of the cursor.
+	Lacking int `json:"lacking,omitempty"`
 	// Behind says that the last page has rows whose cursors are less than one of an earlier page.
 	Behind bool `json:"behind,omitempty"`
 }
@@ -168,6 +170,9 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 	}
 	if w.Missing > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: left out %s without %s (on_missing: exclude)", where, rowsText(w.Missing), section.CursorPath))
+	}
+	if w.Lacking > 0 && w.Lacking == w.Rows {
+		warnings = append(warnings, fmt.Sprintf("%s: no row has %s, so the watermark has not moved; check cursor_path", where, section.CursorPath))
 	}
 	if w.Older > 0 {
 		verb := "comes"

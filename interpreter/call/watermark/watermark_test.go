@@ -323,3 +323,32 @@ func TestEqualCursors(t *testing.T) {
 		require.Equal(t, expression.Of("2024-01-01"), own.Newest.Value)
 	}
 }
+
+// TestNoRowHasTheCursor: rows without a cursor are written where the author says so, but a call whose rows do not even have its member
+// probably has the wrong cursor_path.
+func TestNoRowHasTheCursor(t *testing.T) {
+	t.Parallel()
+	step := stepWith(t, ", on_missing: include", "")
+	null := []any{map[string]any{"at": nil}}
+	for name, test := range map[string]struct {
+		pages [][]any
+		warns bool
+	}{
+		"none":        {[][]any{rows(nil, nil), rows(nil)}, true},
+		"one has it":  {[][]any{rows(nil, nil), rows(11)}, false},
+		"one is null": {[][]any{rows(nil), null}, false},
+		"no rows":     {[][]any{rows()}, false},
+	} {
+		own := claimed(t, step, nil)
+		for _, page := range test.pages {
+			next, failure := own.Read(step.Section, page, tables.Started)
+			require.Nil(t, failure, name)
+			own = next
+		}
+		warnings := own.Warnings(step.Section, "step fetch", false)
+		require.Equal(t, test.warns, len(warnings) > 0, name)
+		if test.warns {
+			require.Equal(t, []string{"step fetch: no row has at, so the watermark has not moved; check cursor_path"}, warnings)
+		}
+	}
+}
