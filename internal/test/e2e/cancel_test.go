@@ -204,5 +204,5 @@ func TestTimeoutOfAStep(t *testing.T) {
 `), nil)
 	require.EqualValues(t, "timeout", result.Error.Kind)
 	require.True(t, result.Error.Exhausted)
-	require.Equal(t, 2, w.api.CountRequests("", "/slow"))
+	require.Equal(t, 2, step(t, result, "fetch").Attempts) // a slow machine may end one before its request is sent
 }
