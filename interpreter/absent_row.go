@@ -93,9 +93,13 @@ func (f fieldValue) isFilled(row any) bool {
 	return single && expression.Truthy(expression.MapMember(row, f.Name))
 }
 
-// AbsentInMap returns notes about members that a mapping names of its elements and that none of these has.
-func AbsentInMap(mapping *expression.RowMap, places TextPlaces, elements []any) (notes []string) {
+// AbsentInMap returns notes about members that a mapping names of its elements and that none of these has. evaluated says that the
+// evaluation of the mapping has noted those that are certainly misspelt.
+func AbsentInMap(mapping *expression.RowMap, places TextPlaces, elements []any, evaluated bool) (notes []string) {
 	for _, ref := range mapping.Members() {
+		if evaluated && MisspeltMember("#", ref, elements) != "" {
+			continue
+		}
 		if member := AbsentMember("#", ref, elements); member != "" {
 			notes = append(notes, fmt.Sprintf("args: no row has %s%s", member, places.placeNote(ref.Offset)))
 		}

@@ -141,7 +141,7 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 		return shaped, err
 	}
 	if mapping != nil {
-		shaped.Notes = append(shaped.Notes, AbsentInMap(mapping, in.Shape.Map.Places, list)...)
+		shaped.Notes = append(shaped.Notes, AbsentInMap(mapping, in.Shape.Map.Places, list, false)...)
 		list = nil // its elements are not what fields see
 	}
 	shaped.Notes = append(shaped.Notes, absentNotes(fields, list, rows)...)

@@ -577,7 +577,7 @@ func TestOAuth2ClientsThatCannotBeReadAreFinal(t *testing.T) {
 		`{"oauth2": ` + canary:                               `connection "api" must be text such as bearer:TOKEN or a URL, or a map with one or more of bearer, basic, header, headers, query, oauth2, session, jwt, aws, tls`,
 		`{"basic": {"password": "` + canary + `"}}`:          `connection "api" must have basic.user, as text`,
 		` {"oauth2": {"client_secret": "` + canary + `"}}`:   `connection "api" must have oauth2.client_id, as text`,
-		`{"oauth2": {"client_id": "` + canary + `"}, "a":1}`: `connection "api" has an unknown key, expected one of bearer, basic, header, headers, query, oauth2, session, jwt, aws, tls, host, cookies, url, password, uses`,
+		`{"oauth2": {"client_id": "` + canary + `"}, "a":1}`: `connection "api" has an unknown key, expected one of bearer, basic, header, headers, query, oauth2, session, jwt, aws, tls, host, cookies, url, user, password, uses`,
 	} {
 		_, err := tooltest.CallHTTP(t, withTokens(t, raw), tokenInput(t, "http://127.0.0.1:1"))
 		object := tooltest.ErrorObject(t, err)

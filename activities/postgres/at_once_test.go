@@ -24,7 +24,7 @@ var atOnce = map[string]string{
 	"parentRows.skipped": "refused: HasChildren", "parentRows.below": "refused: HasChildren",
 	"nestedLists.nests": "refused: MakesTables", "nestedLists.made": "of tables of children",
 	"Deletes": "refused: IsPlain", "deletesFrom": "refused: IsPlain", "given": "figures", "repeats": "refused: Repeats", "counted": "of later passes", "cursor": "Seen",
-	"planned": "plans send nothing", "contract": "Settle", "types": "Settle", "leftOut": "figures", "notes": "figures", "target": "figures", "unfit": "refused with rejected: IsPlain", "served": "of rejected rows",
+	"planned": "plans send nothing", "contract": "Settle", "types": "Settle", "leftOut": "figures", "notes": "figures", "misspelt": "figures", "target": "figures", "unfit": "refused with rejected: IsPlain", "served": "of rejected rows",
 	"refused": "of rejected rows", "lenient": "refused: IsPlain", "finding": "of rejected rows",
 }
 

@@ -74,6 +74,10 @@ func addLoopHelpers(add func(string, func(...any) (any, error))) {
 	add("$list", func(args ...any) (any, error) {
 		return opList(budgetOf(args), args[1], args[2].(string)) // a constant of lowering
 	})
+	add("$elements", func(args ...any) (any, error) {
+		budgetOf(args).noteMisspelt(args[1], args[2].([]elementMember)) // the lowering puts a constant there
+		return args[1], nil
+	})
 	add("$reversed", func(args ...any) (any, error) { return reversedList(budgetOf(args), args[1]) })
 	add("$fromEnd", func(args ...any) (any, error) {
 		list, _ := args[1].([]any)

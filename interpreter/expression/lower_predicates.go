@@ -48,7 +48,15 @@ func (l *lowering) findLast(n *ast.BuiltinNode) ast.Node {
 
 // lowerList lowers the list argument of n. A value other than a list is an error; nil is an empty list.
 func (l *lowering) lowerList(n *ast.BuiltinNode) ast.Node {
-	return l.callHelper(n, "$list", l.lowerValue(n.Arguments[0]), placeNode(&ast.StringNode{Value: n.Name}, n))
+	list := l.callHelper(n, "$list", l.lowerValue(n.Arguments[0]), placeNode(&ast.StringNode{Value: n.Name}, n))
+	predicate := n.Arguments[1].(*ast.PredicateNode) // the parser builds a predicate here
+	if l.closures == 0 && l.rows {                   // its list is a part of the rows: AbsentInMap of package interpreter looks at all of them
+		return list
+	}
+	if members := requiredMembers(predicate); len(members) > 0 {
+		return l.callHelper(n, "$elements", list, placeNode(&ast.ConstantNode{Value: members}, n))
+	}
+	return list
 }
 
 // buildLoop builds expr's loop over the list argument of n. body lowers the predicate.

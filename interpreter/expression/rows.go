@@ -2,6 +2,8 @@ package expression
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
@@ -99,16 +101,11 @@ func (m *RowMap) addMembers(mapping ast.Node) {
 	if !isPredicate {
 		return
 	}
-	named, provided, keys := &elementMembers{}, fallbacksOf(predicate.Node), keysOfValues(predicate.Node)
-	ast.Walk(&predicate.Node, named)
-	for _, node := range named.members {
-		key, isText := node.Property.(*ast.StringNode)
-		if !isText || slices.Contains(named.nested, node) || slices.Contains(provided.roots, node.Node) {
-			continue
-		}
-		at := node.Property.Location()
-		m.members = append(m.members, Ref{Root: "#", Path: []any{key.Value}, Offset: m.base + at.From, End: m.base + at.To})
-		m.keys = append(m.keys, keys[node])
+	keys := keysOfValues(predicate.Node)
+	for _, member := range requiredMembers(predicate) {
+		at := member.node.Property.Location()
+		m.members = append(m.members, Ref{Root: "#", Path: []any{member.name}, Offset: m.base + at.From, End: m.base + at.To})
+		m.keys = append(m.keys, keys[member.node])
 	}
 }
 
@@ -126,6 +123,26 @@ func keysOfValues(node ast.Node) map[ast.Node]string {
 	return keys
 }
 
+// elementMember is a member of the element that a predicate names.
+type elementMember struct {
+	name string
+	node *ast.MemberNode
+}
+
+// requiredMembers returns the members of the element that a predicate names, without those whose absence it provides for.
+func requiredMembers(predicate *ast.PredicateNode) (required []elementMember) {
+	named, provided := &elementMembers{}, fallbacksOf(predicate.Node)
+	ast.Walk(&predicate.Node, named)
+	for _, node := range named.members {
+		key, isText := node.Property.(*ast.StringNode)
+		if !isText || slices.Contains(named.nested, node) || slices.Contains(provided.roots, node.Node) {
+			continue
+		}
+		required = append(required, elementMember{name: key.Value, node: node})
+	}
+	return required
+}
+
 // elementMembers finds the members of # in a predicate; nested are those in predicates below it, whose # is another one.
 type elementMembers struct{ members, nested []*ast.MemberNode }
 
@@ -140,6 +157,25 @@ func (f *elementMembers) Visit(node *ast.Node) {
 		below := &elementMembers{}
 		ast.Walk(&node.Node, below)
 		f.nested = append(f.nested, below.members...)
+	}
+}
+
+// noteMisspelt adds a note for each member that none of the elements has, although they have another that it certainly means: the
+// predicate would be false, or its value nil, for all of them.
+func (b *Budget) noteMisspelt(list any, members []elementMember) {
+	elements, _ := list.([]any)
+	for _, member := range members {
+		isThere := func(element any) bool {
+			fields, isMap := element.(map[string]any)
+			_, has := fields[member.name]
+			return has || !isMap
+		}
+		if len(elements) == 0 || slices.ContainsFunc(elements, isThere) {
+			continue
+		}
+		if meant := SuggestCertain(member.name, slices.Sorted(maps.Keys(MapOf(elements[0])))); meant != "" {
+			b.addNote(member.node.Property.Location().From, fmt.Sprintf("no element has .%s; did you mean .%s?", member.name, meant))
+		}
 	}
 }
 

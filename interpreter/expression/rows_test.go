@@ -2,6 +2,7 @@ package expression_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,5 +143,35 @@ func TestShownMembers(t *testing.T) {
 		template, problems := expression.ParseTemplate(text)
 		require.Empty(t, problems, text)
 		require.Equal(t, shown, template.RowMap().ShowsMembers(rows), text)
+	}
+}
+
+// TestMisspeltMembersOfElements: a predicate that names a member that no element has, and that certainly means another, gets a note.
+func TestMisspeltMembersOfElements(t *testing.T) {
+	t.Parallel()
+	scope := expression.MapScope{"xs": []any{
+		map[string]any{"id": 1, "active": true, "email": "a", "items": []any{map[string]any{"sku": 1}}},
+		map[string]any{"id": 2, "active": false},
+	}, "none": []any{}, "texts": []any{"a"}}
+	for source, notes := range map[string][]string{
+		`filter(xs, .activ)`:                        {"no element has .activ; did you mean .active?"},
+		`filter(xs, #.activ == true)`:               {"no element has .activ; did you mean .active?"},
+		`map(xs, {"e": .emial, "i": .id})`:          {"no element has .emial; did you mean .email?"},
+		`any(xs, .activ or .id == 1)`:               nil, // it provides for its absence
+		`filter(xs, .activ ?? true)`:                nil,
+		`filter(xs, .activ is defined)`:             nil,
+		`filter(xs, .archived)`:                     nil, // nothing is similar
+		`filter(xs, .email == "a")`:                 nil, // one has it
+		`filter(xs, any(.items, .skuu == 1))`:       {"no element has .skuu; did you mean .sku?"},
+		`filter(none, .activ) + map(texts, .activ)`: nil,
+		`sortBy(xs, .ids)`:                          {"no element has .ids; did you mean .id?"},
+		`findLast(xs, .emial == "a")`:               {"no element has .emial; did you mean .email?"},
+	} {
+		_, found, err := evaluatedWith(t, source, scope)
+		require.NoError(t, err, source)
+		for i := range found {
+			found[i], _, _ = strings.Cut(found[i], " at ")
+		}
+		require.Equal(t, notes, found, source)
 	}
 }

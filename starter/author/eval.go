@@ -93,6 +93,7 @@ type evaluation struct {
 	Truthy     bool             `json:"truthy"`
 	Parts      []try.Part       `json:"parts"`
 	Error      string           `json:"error,omitempty"`
+	Warnings   []string         `json:"warnings,omitempty"` // those that a run would have
 }
 
 // EvalExpression evaluates an expression, with or without braces, or a text with several.
@@ -114,7 +115,10 @@ func EvalExpression(streams cli.Streams, text string, names map[string]any, outp
 	scope := expression.MapScope(expression.MapOf(canonical))
 	doc := evaluation{Expression: text, Parts: []try.Part{}}
 	now := time.Now().UTC()
-	value, err := template.Render(scope, expression.NewBudget(expression.DecisionLimits, now))
+	budget := expression.NewBudget(expression.DecisionLimits, now)
+	value, err := template.Render(scope, budget)
+	budget.PlaceNotes(0, func(offset int) string { return fmt.Sprintf(" (column %d)", offset+1) })
+	doc.Warnings = budget.Notes()
 	if err != nil {
 		doc.Error = err.Error()
 	} else {
@@ -152,6 +156,9 @@ func printEvaluation(streams cli.Streams, doc evaluation) error {
 	paper := terminal.PaperOf(streams.Out)
 	printer := try.Printer{W: streams.Out, Width: paper.Width, Limit: shownLines}
 	printer.PrintParts("  ", doc.Parts)
+	for _, warning := range doc.Warnings {
+		streams.Notef("warning: %s", warning)
+	}
 	if doc.Error != "" {
 		streams.Notef("starter: %s", doc.Error)
 		return nil

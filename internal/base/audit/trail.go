@@ -95,12 +95,13 @@ func (t *Trail) continueFile() error {
 	return nil
 }
 
-// Close ends the log of this process.
+// Close ends the log of this process. It unlocks the file itself, because closing it does not while a process that this one
+// is starting has the file too.
 func (t *Trail) Close() error {
 	if t == nil {
 		return nil
 	}
-	return t.file.Close() // which releases the lock
+	return errors.Join(syscall.Flock(int(t.file.Fd()), syscall.LOCK_UN), t.file.Close())
 }
 
 // Path returns the path of the log; "" if there is none.

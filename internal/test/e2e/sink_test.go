@@ -303,5 +303,5 @@ func TestAbsentMembersAreWarnings(t *testing.T) {
 	require.Len(t, result.Warnings, 2)
 	require.Contains(t, warnings, `result has no member "data", so this is `)
 	require.Contains(t, warnings, `fetch has no member "rows", so this is `)
-	require.Contains(t, strings.Join(result.ValidationWarnings, "\n"), "nothing limits how often")
+	require.Contains(t, strings.Join(result.ValidationWarnings, "\n"), "nothing limits the number of rounds")
 }

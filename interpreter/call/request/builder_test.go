@@ -309,7 +309,7 @@ func TestArgsNoteAbsentMembers(t *testing.T) {
 	t.Parallel()
 	rows := []any{map[string]any{"id": 1, "name": nil}, map[string]any{"id": 2}}
 	for args, note := range map[string]string{
-		"{{ map(result, {'id': .id, 'n': .nam}) }}":               "args: no row has #.nam; did you mean #.name? (line 11, column 47)",
+		"{{ map(result, {'id': .id, 'n': .nam}) }}":               "no element has .nam; did you mean .name? (line 11, column 47)",
 		"{{ map(result, {'is it?': .nick}) }}":                    "args: no row has #.nick (line 11, column 41)",
 		"{{ map(result, {'id': .id, 'n': .name}) }}":              "", // a row has it
 		"{{ map(result, {'id': .id, 'n': upper(.nick or '')}) }}": "",

@@ -38,7 +38,7 @@ func (b *Builder) noteAbsent(own any, scope *interpreter.Scope, budget *expressi
 	}
 	list, err := rows.List(scope, budget.Unused())
 	if elements, isList := list.([]any); err == nil && isList {
-		for _, text := range interpreter.AbsentInMap(rows, interpreter.TextPlacesOf(args), elements) {
+		for _, text := range interpreter.AbsentInMap(rows, interpreter.TextPlacesOf(args), elements, true) {
 			budget.AddPlaced(text)
 		}
 	}

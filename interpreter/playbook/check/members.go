@@ -58,6 +58,8 @@ func checkMembers(c *checker, at playbook.StepSpot, pos place, ref expression.Re
 		checkEnvelope(c, pos, "this", ref.Path, c.resultShape(at))
 	case "vars":
 		checkVar(c, pos, key)
+	case "workload":
+		c.checkWorkloadPath(pos, ref.Root, c.workload, ref.Path)
 	default:
 		checkMember(c, pos, ref.Root, key, members[ref.Root])
 	}
@@ -131,6 +133,37 @@ func checkVar(c *checker, pos place, key string) {
 		return
 	}
 	c.Warnf(pos.sourcePosition(), codeUnknownMember, "no step sets vars.%s, so it is always nil; set it in a step with vars: {%s: …}", key, key)
+}
+
+// checkWorkloadPath warns about a path into the workload whose key a map lacks, where it has another that is certainly meant. A run may
+// have more keys, so other unknown ones are right, as is one whose absence the expression provides for.
+func (c *checker) checkWorkloadPath(pos place, owner string, value any, path []any) {
+	for at := range path {
+		key, isName := playbook.MemberAt(path, at)
+		object, isMap := value.(map[string]any)
+		if !isName || !isMap {
+			return
+		}
+		inner, has := object[key]
+		if !has {
+			meant := expression.SuggestCertain(key, playbook.SortedKeys(object))
+			if meant != "" && !pos.mayBeAbsent() {
+				c.Warnf(pos.sourcePosition(), codeUnknownMember, "%s has no key %q, so this is nil unless a run sets it; did you mean %s.%s?", owner, key, owner, meant)
+				offerMember(c, owner, key, meant)
+			}
+			return
+		}
+		owner, value = owner+"."+key, inner
+	}
+}
+
+// mayBeAbsent reports whether the expression at the place provides for the absence of what it names there.
+func (p place) mayBeAbsent() bool {
+	if p.node.Template == nil {
+		return false
+	}
+	required := func(ref expression.Ref) bool { return ref.Offset == p.offset }
+	return !slices.ContainsFunc(p.node.Template.RequiredRefs(), required)
 }
 
 func checkMember(c *checker, pos place, owner, key string, known []string) {

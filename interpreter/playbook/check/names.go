@@ -97,6 +97,7 @@ func checkPlaybookName(c *checker, at playbook.StepSpot, pos place, ref expressi
 	case step != nil && at.Spot&(playbook.AtBegin|playbook.AtState) == 0:
 		checkShape(c, pos, name, c.stepShape(step), ref.Path)
 	case isKey:
+		c.checkWorkloadPath(pos, name, c.workload[name], ref.Path)
 	case step != nil && at.Spot == playbook.AtState:
 		c.Errorf(pos.sourcePosition(), codeUnavailableName, "%q is a step, but the name and the initial value of a state may only use the workload%s, so that every run finds the same state", name, elementAlternative(at))
 	case step != nil:
