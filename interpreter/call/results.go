@@ -132,6 +132,8 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 	} else if lacks := s.Pages.MissingMember(r.config.Policies, s.Last.Data.Data); lacks != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf(
 			"%s: the page %s; the result may be incomplete", where, lacks))
+	} else if lacks := s.Pages.MisspeltMember(r.config.Policies, s.Last.Data.Data); lacks != "" {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s; the result may be incomplete", where, lacks))
 	} else if ended := s.Pages.BelowPageSize(r.config.Policies, r.scope(), budget); ended != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s", where, ended))
 	}

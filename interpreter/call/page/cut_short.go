@@ -121,6 +121,49 @@ func (p *Pages) MissingMember(policies Policies, page any) string {
 	return ""
 }
 
+// MisspeltMember describes a member that a policy names to request the next page, and that the only page lacks although it has another
+// that is certainly meant; "" for none.
+func (p *Pages) MisspeltMember(policies Policies, page any) string {
+	if p.PagedBy != nil {
+		return ""
+	}
+	for _, policy := range policies {
+		if policy.Then.NextCall == nil || policy.When == nil || policy.When.Template == nil {
+			continue
+		}
+		required := policy.When.Template.RequiredRefs()
+		for _, ref := range pageMembers(policy) {
+			isNamed := func(one expression.Ref) bool { return one.Offset == ref.Offset }
+			if meant := meantMember(page, ref.Path); meant != "" && slices.ContainsFunc(required, isNamed) {
+				return fmt.Sprintf("has no %s, which policy %d names to request the next page; it has %q", memberName(ref), policy.Number, meant)
+			}
+		}
+	}
+	return ""
+}
+
+// meantMember returns the name that the first missing name of a path certainly means; "" for none. People rarely misspell the first
+// letter, and next is not text.
+func meantMember(value any, path []any) string {
+	for _, key := range path {
+		object, isMap := value.(map[string]any)
+		name, isName := key.(string)
+		if !isMap || !isName {
+			return ""
+		}
+		inner, has := object[name]
+		if !has {
+			meant := expression.SuggestCertain(name, playbook.SortedKeys(object))
+			if meant == "" || !strings.EqualFold(meant[:1], name[:1]) {
+				return ""
+			}
+			return meant
+		}
+		value = inner
+	}
+	return ""
+}
+
 // pageSizes are common upper limits of APIs for the rows of a page.
 var pageSizes = []int{10, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 300, 400, 500, 1000, 2000, 2500, 5000, 10_000}
 

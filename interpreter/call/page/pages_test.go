@@ -256,6 +256,33 @@ func TestUncompared(t *testing.T) {
 	require.Empty(t, new(page.Pages).MissingMember(of, first), "a poll")
 }
 
+// TestMisspeltMember: a condition for the next page that names a member which the only page lacks, while it has one that is certainly
+// meant, ends the call with its first page.
+func TestMisspeltMember(t *testing.T) {
+	t.Parallel()
+	first := map[string]any{"rows": []any{1}, "has_more": true, "text": "x", "meta": map[string]any{"next": "a"}}
+	for condition, says := range map[string]string{
+		"response.has_mre":                        `has no response.has_mre, which policy 1 names to request the next page; it has "has_more"`,
+		"response.hasMore":                        `has no response.hasMore, which policy 1 names to request the next page; it has "has_more"`,
+		"response.meta.nxt":                       `has no response.meta.nxt, which policy 1 names to request the next page; it has "next"`,
+		"response.hasMore and len(page) > 0":      "it has",
+		"response.has_more":                       "",
+		"response.next":                           "", // which is not text
+		"response.cursor":                         "",
+		"response.hasMore or response.has_more":   "",
+		"response.hasMore is defined":             "",
+		"(response.hasMore ?? false) or not page": "",
+	} {
+		of := policies(t, "      - {when: \"{{ "+condition+" }}\", then: {next_call: {params: {p: 1}}, collect: {path: rows}}}\n")
+		pages := page.Pages{}
+		got := pages.MisspeltMember(of, first)
+		require.Contains(t, got, says, condition)
+		require.Equal(t, says == "", got == "", condition)
+		pages.RecordPaging(of[0], first)
+		require.Empty(t, pages.MisspeltMember(of, first), "it has asked for more")
+	}
+}
+
 // TestMembersThatMayBeLeftOut: whether an API may leave out a member on the last page is read from what the condition
 // tests, not from words in its text.
 func TestMembersThatMayBeLeftOut(t *testing.T) {
