@@ -142,6 +142,23 @@ func (p *Pages) MisspeltMember(policies Policies, page any) string {
 	return ""
 }
 
+// MisspeltPath describes the path of an optional collect that a page lacks, although the page has a name that is certainly meant; ""
+// otherwise. Nothing would be collected.
+func MisspeltPath(by *playbook.Collect, page any) string {
+	if by == nil || !by.Optional || by.Path == "" || strings.ContainsAny(by.Path, "[*") {
+		return ""
+	}
+	var path []any
+	for name := range strings.SplitSeq(by.Path, ".") {
+		path = append(path, name)
+	}
+	meant := meantMember(page, path)
+	if meant == "" {
+		return ""
+	}
+	return fmt.Sprintf("has no %q, which collect reads; it has %q", by.Path, meant)
+}
+
 // meantMember returns the name that the first missing name of a path certainly means; "" for none. People rarely misspell the first
 // letter, and next is not text.
 func meantMember(value any, path []any) string {

@@ -11,6 +11,7 @@ import (
 	"reprise/internal/test/tables"
 	"reprise/interpreter/call/page"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
 )
 
@@ -281,6 +282,21 @@ func TestMisspeltMember(t *testing.T) {
 		pages.RecordPaging(of[0], first)
 		require.Empty(t, pages.MisspeltMember(of, first), "it has asked for more")
 	}
+}
+
+// TestMisspeltPath: an optional path that a page lacks is right, unless the page has a name that is certainly meant.
+func TestMisspeltPath(t *testing.T) {
+	t.Parallel()
+	last := map[string]any{"data": map[string]any{"items": []any{1}}}
+	for path, says := range map[string]string{
+		"data.itms":  `has no "data.itms", which collect reads; it has "items"`,
+		"dta.items":  `has no "dta.items", which collect reads; it has "data"`,
+		"data.items": "", "data.rows": "", "data.items[0].id": "", "*.itms": "",
+	} {
+		require.Equal(t, says, page.MisspeltPath(&playbook.Collect{Path: path, Optional: true}, last), path)
+		require.Empty(t, page.MisspeltPath(&playbook.Collect{Path: path}, last), "it is an error")
+	}
+	require.Empty(t, page.MisspeltPath(nil, last))
 }
 
 // TestMembersThatMayBeLeftOut: whether an API may leave out a member on the last page is read from what the condition
