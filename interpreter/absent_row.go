@@ -37,16 +37,11 @@ func didYouMean(root, suggested string) string {
 
 // absentName returns the name that a reference to the root names and that none of the rows has, and the names that the first has.
 func absentName(root string, ref expression.Ref, rows []any) (name string, known []string) {
-	if ref.Root != root || len(ref.Path) == 0 || len(rows) == 0 {
+	if ref.Root != root || len(ref.Path) == 0 {
 		return "", nil
 	}
 	name, isName := ref.Path[0].(string)
-	isThere := func(row any) bool {
-		fields, isMap := row.(map[string]any)
-		_, has := fields[name]
-		return has || !isMap
-	}
-	if !isName || slices.ContainsFunc(rows, isThere) {
+	if !isName || !expression.AllLack(rows, name) {
 		return "", nil
 	}
 	return name, playbook.SortedKeys(expression.MapOf(rows[0]))
@@ -72,11 +67,7 @@ func absentNotes(fields []fieldValue, rows, shaped []any) (notes []string) {
 // certainly meant: it would be written.
 func (w *RowWork) misspeltNotes(rows []any) (notes []string) {
 	for _, name := range w.Exclude {
-		isThere := func(row any) bool {
-			_, has := expression.MapOf(row)[name]
-			return has
-		}
-		if len(rows) == 0 || slices.ContainsFunc(rows, isThere) {
+		if !expression.AllLack(rows, name) {
 			continue
 		}
 		others := slices.DeleteFunc(playbook.SortedKeys(expression.MapOf(rows[0])), func(other string) bool { return slices.Contains(w.Exclude, other) })

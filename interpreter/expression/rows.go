@@ -160,17 +160,22 @@ func (f *elementMembers) Visit(node *ast.Node) {
 	}
 }
 
+// AllLack reports whether there are elements, all of them maps, and none has the member.
+func AllLack(elements []any, name string) bool {
+	isThere := func(element any) bool {
+		fields, isMap := element.(map[string]any)
+		_, has := fields[name]
+		return has || !isMap
+	}
+	return len(elements) > 0 && !slices.ContainsFunc(elements, isThere)
+}
+
 // noteMisspelt adds a note for each member that none of the elements has, although they have another that it certainly means: the
 // predicate would be false, or its value nil, for all of them.
 func (b *Budget) noteMisspelt(list any, members []elementMember) {
 	elements, _ := list.([]any)
 	for _, member := range members {
-		isThere := func(element any) bool {
-			fields, isMap := element.(map[string]any)
-			_, has := fields[member.name]
-			return has || !isMap
-		}
-		if len(elements) == 0 || slices.ContainsFunc(elements, isThere) {
+		if !AllLack(elements, member.name) {
 			continue
 		}
 		if meant := SuggestCertain(member.name, slices.Sorted(maps.Keys(MapOf(elements[0])))); meant != "" {
