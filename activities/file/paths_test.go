@@ -196,6 +196,49 @@ func TestPathsOutliveKills(t *testing.T) {
 	}
 }
 
+// workerDeath answers the requests of a worker to a store: from one of them on it refuses all, as if the worker had died there.
+type workerDeath struct {
+	lock        sync.Mutex
+	counted, at int
+	status      int // what the request is answered with
+	dead        bool
+}
+
+// killAt kills the worker of a store at its request with a number, which begin at 1.
+func killAt(store *objectstore.Store, at, status int) *workerDeath {
+	d := &workerDeath{at: at, status: status}
+	store.Fail(objectstore.Faults{Answer: d.answer})
+	return d
+}
+
+func (d *workerDeath) answer(string, string) int {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	switch d.counted++; {
+	case d.dead:
+		return http.StatusBadRequest
+	case d.counted == d.at:
+		d.dead = true // and all that the same worker wants afterwards
+		return d.status
+	}
+	return 0
+}
+
+// requests returns how many requests there were.
+func (d *workerDeath) requests() int {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.counted
+}
+
+// restart begins a worker that does not die, and reports whether the one before did.
+func (d *workerDeath) restart() (wasDead bool) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	wasDead, d.dead, d.at = d.dead, false, -1
+	return wasDead
+}
+
 // killedPaths makes a load whose worker dies at a request, as often as it needs, and returns how many requests there were.
 func killedPaths(t *testing.T, staged bool, at, status int) int {
 	t.Helper()
@@ -203,20 +246,7 @@ func killedPaths(t *testing.T, staged bool, at, status int) int {
 	first := pathLoad{stagedLoad{t: t, c: l.worker(t), mode: "append"}, byDay}
 	_, err := first.write("before", nil, []any{dated(0, "mon"), dated(0, "tue")})
 	require.NoError(t, err)
-	var lock sync.Mutex
-	counted, dead := 0, false
-	l.store.Fail(objectstore.Faults{Answer: func(string, string) int {
-		lock.Lock()
-		defer lock.Unlock()
-		switch counted++; {
-		case dead:
-			return http.StatusBadRequest
-		case counted == at:
-			dead = true // and all that the same worker wants afterwards
-			return status
-		}
-		return 0
-	}})
+	death := killAt(l.store, at, status)
 	want := map[string][]int{"o/day=mon": {1, 3}, "o/day=tue": {2}, "o/day=wed": {4}}
 	for range 3 {
 		load := pathLoad{stagedLoad{t: t, c: l.worker(t), id: "load", mode: "overwrite"}, byDay}
@@ -227,10 +257,7 @@ func killedPaths(t *testing.T, staged bool, at, status int) int {
 				_, err = load.publish()
 			}
 		}
-		lock.Lock()
-		wasDead := dead
-		dead, at = false, -1
-		lock.Unlock()
+		wasDead := death.restart()
 		for path, ids := range l.byPath(t) {
 			if err == nil || ids[0] != 0 {
 				require.Equal(t, want[path], ids, path)
@@ -244,7 +271,7 @@ func killedPaths(t *testing.T, staged bool, at, status int) int {
 	}
 	require.NoError(t, err)
 	require.Equal(t, want, l.byPath(t))
-	return counted
+	return death.requests()
 }
 
 // TestPathsOfManyBytes: paths with few bytes are read together, and one with many is read a page at a time.

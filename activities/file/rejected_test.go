@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -229,20 +228,7 @@ func TestRejectedBeforeMoreRows(t *testing.T) {
 func killedRejecting(t *testing.T, staged, byRow bool, at, status int) int {
 	t.Helper()
 	l := lakes(t)["store"]
-	var lock sync.Mutex
-	counted, dead := 0, false
-	l.store.Fail(objectstore.Faults{Answer: func(string, string) int {
-		lock.Lock()
-		defer lock.Unlock()
-		switch counted++; {
-		case dead:
-			return http.StatusBadRequest
-		case counted == at:
-			dead = true // and all that the same worker wants afterwards
-			return status
-		}
-		return 0
-	}})
+	death := killAt(l.store, at, status)
 	bad := func(id int, day string) map[string]any { return map[string]any{"id": id, "day": day, "more": true} }
 	pages := [][]any{{dated(1, "mon"), bad(2, "mon"), bad(3, "tue")}, {dated(4, "tue"), bad(5, "tue"), dated(6, "mon")}}
 	fields := asideIn("csv", 3, map[string]any{"columns": []any{"id", "day"}})
@@ -281,10 +267,7 @@ func killedRejecting(t *testing.T, staged, byRow bool, at, status int) int {
 				written++
 			}
 		}
-		lock.Lock()
-		wasDead := dead
-		dead, at = false, -1
-		lock.Unlock()
+		wasDead := death.restart()
 		if err == nil && !wasDead {
 			break
 		}
@@ -310,5 +293,5 @@ func killedRejecting(t *testing.T, staged, byRow bool, at, status int) int {
 	slices.Sort(rejected)
 	require.Equal(t, []int{1, 4, 6}, good)
 	require.Equal(t, []int{2, 3, 5}, rejected)
-	return counted
+	return death.requests()
 }
