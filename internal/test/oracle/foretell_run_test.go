@@ -69,11 +69,14 @@ func (o *oracle) waits(from, wait time.Duration) (time.Duration, bool) {
 	return from + wait, false
 }
 
+// mostAsked is more than a run of a random playbook sends.
+const mostAsked = 3000
+
 // ask sends a request to the API that is predicted.
 func (o *oracle) ask(a asked, key string, at time.Duration) answer {
 	n := o.counts[a.key()]
 	o.counts[a.key()]++
-	if o.asked++; o.asked > 3000 {
+	if o.asked++; o.asked > mostAsked {
 		panic("the oracle sees no end of this:\n" + o.round.describe())
 	}
 	list := o.round.styles[a.step()].script(o.round.seed, a)

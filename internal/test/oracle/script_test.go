@@ -162,10 +162,11 @@ func (s style) pageOf(a asked, r *rand.Rand) any {
 		delete(body, "items")
 	}
 	next := page + 1
-	if page >= s.pages && s.back {
+	if page == s.pages && s.back {
 		next = 1
 	}
-	if page < s.pages || s.back {
+	// A page after the last one, which a policy gets that counts, has no next one: the call would have 10,000 pages.
+	if page < s.pages || page == s.pages && s.back {
 		body["next"], body["next_url"] = next, fmt.Sprintf("?page=%d", next)
 		body["more"] = true
 	}
