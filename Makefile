@@ -112,7 +112,11 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 	@scripts/mutation $(PACKAGES)
 
 .PHONY: soak
-soak: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
+soak: build ## run a mixed load for HOURS (4) while workers are restarted and builds rotated, and compare what processes need in the first hour and the last
+	@go run ./internal/test/soak -hours $(or $(HOURS),4) $(SOAKFLAGS)
+
+.PHONY: long
+long: bin/devserver ## run loops of every size in every way, then 50,000 forged inputs, then a loop of 100,000 (hours on a small machine)
 	@go test ./internal/test/e2e -count=1 -timeout 8h -run '^(TestLoopMatrix|TestRateLimitIsNotIdleAfterDeaths|TestProgressBeyondTheUpdatesOfAHistory|TestCanaries|TestPayloadsUpToTheCap|TestReprocessOfStoppedPages.*)$$' -soak
 	@go test ./workflows -count=1 -timeout 1h -run '^TestForgedInputsEnd$$' -forgeries 50000 -forgery.seed 0
 	@go test ./activities/file -count=1 -timeout 1h -run '^TestPathsOutliveKills$$' -soak

@@ -39,6 +39,7 @@ type Options struct {
 	// Attributes are search attributes to register in the namespace.
 	Attributes map[string]enums.IndexedValueType
 	Env        []string // more variables, NAME=value
+	Settings   []string // more dynamic configuration, KEY=JSON
 	// MetricsPort is the port of the server's own metrics, at /metrics; 0: there are none.
 	MetricsPort int
 	// ReadyTimeout bounds how long the server may take to become ready; 0 is a minute.
@@ -155,6 +156,9 @@ func serverCommand(options Options, port, uiPort int) *exec.Cmd {
 		// Temporal's own command opens an HTTP API, on a free port and for every web page. It cannot be disabled, but
 		// it can be limited to a host name that no client can guess.
 		"--dynamic-config-value", `frontend.httpAllowedHosts=["` + rand.Text() + `"]`,
+	}
+	for _, setting := range options.Settings {
+		args = append(args, "--dynamic-config-value", setting)
 	}
 	if options.DBFile != "" {
 		args = append(args, "--db-filename", options.DBFile)

@@ -22,7 +22,7 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// soak has the matrix of loops run in full, which takes long: make soak.
+// soak has the matrix of loops run in full, which takes long: make long.
 var soak = flag.Bool("soak", false, "run loops of every size in every way")
 
 // pick is a tool that gives its element, or fails where the playbook says so.

@@ -59,9 +59,10 @@ type LocalDatabase struct {
 	Stop func()
 }
 
-// LocalPostgres starts a server for such a program, which has to stop it.
-func LocalPostgres(ctx context.Context) (*LocalDatabase, error) {
-	server, err := newPGServer(ctx, true)
+// LocalPostgres starts a server for such a program, which has to stop it. Settings, such as autovacuum=on, replace those
+// of servers for tests.
+func LocalPostgres(ctx context.Context, settings ...string) (*LocalDatabase, error) {
+	server, err := newPGServer(ctx, true, settings...)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type pgServer struct {
 	password string
 	as       *account // who runs it, nil for ourselves
 	careful  bool     // what it has committed survives its death
+	settings []string // more of them, NAME=VALUE
 
 	mu      sync.Mutex
 	port    int
@@ -99,7 +100,7 @@ const pgDirPrefix = "reprise-postgres-"
 
 // newPGServer creates a cluster and starts it. The directory's name contains our process ID, so that a later process
 // can remove the files of a killed one. With careful, the server survives a kill without losing commits.
-func newPGServer(ctx context.Context, careful bool) (*pgServer, error) {
+func newPGServer(ctx context.Context, careful bool, settings ...string) (*pgServer, error) {
 	bin, err := findPostgres()
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func newPGServer(ctx context.Context, careful bool) (*pgServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	s := &pgServer{bin: bin, dir: dir, password: rand.Text(), as: as, careful: careful}
+	s := &pgServer{bin: bin, dir: dir, password: rand.Text(), as: as, careful: careful, settings: settings}
 	if err := s.createCluster(ctx); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
@@ -202,7 +203,7 @@ func (s *pgServer) startServer(ctx context.Context) error {
 	if !s.careful {
 		settings = append(settings, "synchronous_commit=off", "full_page_writes=off")
 	}
-	for _, setting := range settings {
+	for _, setting := range append(settings, s.settings...) {
 		args = append(args, "-c", setting)
 	}
 	server, err := startProcess(s.programCommand("postgres", args...), s.as)
