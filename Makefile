@@ -81,8 +81,8 @@ moving: bin/devserver ## kill workers, servers and PostgreSQL under 300 runs tha
 	@cd internal/test/chaos && go test -count=1 -timeout 3h -run '^TestIncremental$$' -chaos.rounds=30 $(MOVINGFLAGS)
 
 .PHONY: logins
-logins: bin/devserver ## kill workers and servers at 300 points of exchanges of refresh tokens (LOGINSFLAGS='-logins.kills=1000')
-	@cd internal/test/logins && go test -count=1 -timeout 6h -run '^TestManyKills$$' -logins.kills=300 $(LOGINSFLAGS)
+logins: bin/devserver ## kill workers and servers at 300 points of exchanges of refresh tokens (LOGINSFLAGS='-logins.kills=1000 -logins.points=received')
+	@cd internal/test/logins && go test -count=1 -timeout 6h -parallel 6 -run '^TestManyKills$$' -logins.kills=300 $(LOGINSFLAGS)
 
 .PHONY: differential
 differential: ## load 60 random tables by every way, and compare them in the databases (DIFFERENTIALFLAGS='-differential.seed=0')

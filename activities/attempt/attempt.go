@@ -332,6 +332,9 @@ func timeoutError(err error, in interpreter.ToolInput, limit time.Duration) *too
 	if _, ok := errors.AsType[*memory.WaitError](err); ok {
 		e.Message += fmt.Sprintf("; it waited for memory that other attempts of its worker used (%s)", memory.Variable)
 	}
+	if waited, ok := errors.AsType[*tool.TokenWaitError](err); ok {
+		e.Message += fmt.Sprintf("; it waited for a token of connection %q", waited.Connection)
+	}
 	return e
 }
 

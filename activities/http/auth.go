@@ -185,6 +185,9 @@ const authorization = "Authorization"
 // whether there is one.
 func (l *credentials) withToken(ctx context.Context, refused string) (bool, error) {
 	token, err := l.tokens.getToken(ctx, refused)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !isURLError(err) {
+		return false, &tool.TokenWaitError{Connection: l.name, Err: err}
+	}
 	if err != nil {
 		return false, l.tokens.issuer.issueError(l.name, err)
 	}

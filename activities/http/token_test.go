@@ -547,7 +547,9 @@ func TestOAuth2TokenEndpointsThatHang(t *testing.T) {
 	_, err := tooltest.CallHTTP(t, withTokens(t, i.connection(nil)), in)
 	close(over)
 
-	require.Equal(t, interpreter.KindTimeout, tooltest.ErrorObject(t, err).Kind)
+	object := tooltest.ErrorObject(t, err)
+	require.Equal(t, interpreter.KindTimeout, object.Kind)
+	require.Contains(t, object.Message, `the attempt took longer than its timeout of 200ms; it waited for a token of connection "api"`)
 }
 
 func TestOAuth2IsForHTTPAlone(t *testing.T) {

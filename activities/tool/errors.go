@@ -141,3 +141,16 @@ func ConnectionType(err error) string {
 	}
 	return ""
 }
+
+// TokenWaitError is the error of an attempt that ended while it waited for the token of its connection.
+type TokenWaitError struct {
+	Connection string
+	Err        error // of the attempt's context
+}
+
+func (e *TokenWaitError) Error() string {
+	return fmt.Sprintf("it waited for a token of connection %q: %v", e.Connection, e.Err)
+}
+
+// Unwrap returns why the attempt ended.
+func (e *TokenWaitError) Unwrap() error { return e.Err }

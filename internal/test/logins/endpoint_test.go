@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,12 +36,13 @@ type endpoint struct {
 	most     int // at once
 	made     int // exchanges that gave tokens
 	reused   int
-	requests int // of the API that had a good token
+	requests int            // of the API that had a good token
+	asked    map[string]int // the same, by the element of the loop
 }
 
 func newEndpoint(t *testing.T) *endpoint {
 	t.Helper()
-	e := &endpoint{given: token(), used: map[string]time.Time{}, access: map[string]time.Time{}, life: 5 * time.Second, at: func(string) bool { return false }}
+	e := &endpoint{given: token(), used: map[string]time.Time{}, access: map[string]time.Time{}, asked: map[string]int{}, life: 5 * time.Second, at: func(string) bool { return false }}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/token", e.exchange)
 	mux.HandleFunc("/api", e.serveAPI)
@@ -106,6 +108,7 @@ func (e *endpoint) serveAPI(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.requests++
+	e.asked[r.URL.Query().Get("element")]++
 	_, _ = fmt.Fprintf(w, `{"n": %d, "echo": %q}`, e.requests, access)
 }
 
@@ -119,6 +122,15 @@ func (e *endpoint) counts() endpointCounts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return endpointCounts{e.made, e.most, e.reused, e.requests, e.revoked}
+}
+
+// askedAgain returns the elements that were requested more than once with a good token.
+func (e *endpoint) askedAgain() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	again := maps.Clone(e.asked)
+	maps.DeleteFunc(again, func(_ string, times int) bool { return times == 1 })
+	return again
 }
 
 // forgetAccess has the API refuse the access tokens that were given.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,13 @@ import (
 )
 
 // kills is how often something is killed: make logins. By default each point comes once.
-var kills = flag.Int("logins.kills", 0, "kills at random points of exchanges, with 4 workers")
+var kills = flag.Int("logins.kills", 0, "kills at points of exchanges, with 4 workers")
+
+// killedAt are the points of TestManyKills.
+var killedAt = flag.String("logins.points", strings.Join(exchangePoints, ","), "points at which to kill")
+
+// exchangePoints are the points of an exchange, in their order.
+var exchangePoints = []string{"asks", "marks", "marked", "received", "committed", "answered", "reported"}
 
 // stage is a login with its endpoint, its workers and runs that use it.
 type stage struct {
@@ -95,6 +102,8 @@ func (s *stage) killAll() {
 	s.workers = nil
 }
 
+// book has a timeout that is longer than an attempt waits for a token. With a shorter one, a token may arrive when the time
+// of an attempt is almost over: its request is answered, but the attempt is not there any more, and the policy repeats it.
 const book = `
 apiVersion: reprise/v1
 kind: Playbook
@@ -103,7 +112,8 @@ workflow:
   - step: read
     tool: http
     auth: "{{ workload.connection }}"
-    url: /api
+    url: "/api?element={{ i }}"
+    timeout: 150s
     loop: {collection: "{{ 1..workload.n }}", element: i, mode: parallel, max_concurrency: 8}
     retry:
       - when: "{{ error.type != 'login_required' && error.class == 'retryable' }}"
@@ -207,7 +217,7 @@ func TestALoginThatIsRevokedIsReported(t *testing.T) {
 // endpoint lets anybody keep.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"asks", "marks", "marked", "received", "committed", "answered", "reported"} {
+	for _, point := range exchangePoints {
 		for _, grace := range []time.Duration{0, time.Minute} {
 			if grace > 0 && point != "committed" {
 				continue // nothing is sent again that was exchanged
@@ -259,6 +269,7 @@ func (s *stage) strike(workers int, point string) {
 		require.True(s.t, status.LoggedIn, status.Required)
 		require.False(s.t, counts.revoked)
 		require.EqualValues(s.t, "completed", result.Status)
+		require.Empty(s.t, s.endpoint.askedAgain())
 		require.Equal(s.t, 40, counts.requests)
 	}
 	s.requireNoToken()
@@ -275,7 +286,7 @@ func TestManyKills(t *testing.T) {
 	if *kills == 0 {
 		t.Skip("make logins")
 	}
-	points := []string{"asks", "marks", "marked", "received", "committed", "answered", "reported"}
+	points := strings.Split(*killedAt, ",")
 	for n := range *kills {
 		point, grace := points[n%len(points)], time.Duration(n/len(points)%2)*time.Minute
 		t.Run(fmt.Sprintf("%d, %s, grace %s", n, point, grace), func(t *testing.T) {

@@ -83,8 +83,8 @@ func (a *api) requestsOf(run int) map[string][]time.Time {
 	return found
 }
 
-// takeTime is how long a response takes, so that some attempts run whenever a worker is killed.
-func takeTime(r *http.Request, element int) {
+// delayResponse waits as long as a response takes, so that some attempts run whenever a worker is killed.
+func delayResponse(r *http.Request, element int) {
 	wait := time.Duration(50+element*37%250) * time.Millisecond
 	select {
 	case <-time.After(wait):
@@ -95,14 +95,14 @@ func takeTime(r *http.Request, element int) {
 func (a *api) serveItem(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.FormValue("n"))
 	run, _ := a.note(r, strconv.Itoa(n))
-	takeTime(r, n)
+	delayResponse(r, n)
 	respond(w, http.StatusOK, map[string]any{"run": run, "n": n})
 }
 
 func (a *api) servePage(w http.ResponseWriter, r *http.Request) {
 	page, _ := strconv.Atoi(r.FormValue("page"))
 	run, _ := a.note(r, strconv.Itoa(page))
-	takeTime(r, page)
+	delayResponse(r, page)
 	var rows []map[string]any
 	for i := range rowsOfPage {
 		rows = append(rows, map[string]any{"kind": "pages", "run": run, "n": (page-1)*rowsOfPage + i + 1})
@@ -112,7 +112,7 @@ func (a *api) servePage(w http.ResponseWriter, r *http.Request) {
 
 func (a *api) serveFlaky(w http.ResponseWriter, r *http.Request) {
 	run, times := a.note(r, "1")
-	takeTime(r, run)
+	delayResponse(r, run)
 	if times <= failuresOfRun {
 		respond(w, http.StatusServiceUnavailable, map[string]any{"error": "not yet"})
 		return
@@ -126,7 +126,7 @@ func (a *api) serveEnter(w http.ResponseWriter, r *http.Request) {
 	a.entered[run] = true
 	a.crowded = max(a.crowded, len(a.entered))
 	a.mu.Unlock()
-	takeTime(r, run)
+	delayResponse(r, run)
 	respond(w, http.StatusOK, map[string]any{"run": run, "n": 1})
 }
 
