@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"reprise/internal/test/testenv"
 )
 
 // canaryPrefix begins all tokens, so that they are found wherever they are.
@@ -22,7 +24,8 @@ type endpoint struct {
 
 	// grace is how long a refresh token may come again after it was exchanged; 0 revokes its login at once.
 	grace time.Duration
-	// life is that of access tokens.
+	// life is that of access tokens. On a busy machine it is longer: a token that expires on the way is refused, and so may
+	// be the next one, which ends an attempt.
 	life time.Duration
 	// at is called at the points of an exchange. It reports whether the request is dropped there.
 	at func(point string) bool
@@ -42,7 +45,7 @@ type endpoint struct {
 
 func newEndpoint(t *testing.T) *endpoint {
 	t.Helper()
-	e := &endpoint{given: token(), used: map[string]time.Time{}, access: map[string]time.Time{}, asked: map[string]int{}, life: 5 * time.Second, at: func(string) bool { return false }}
+	e := &endpoint{given: token(), used: map[string]time.Time{}, access: map[string]time.Time{}, asked: map[string]int{}, life: testenv.Within(5 * time.Second), at: func(string) bool { return false }}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/token", e.exchange)
 	mux.HandleFunc("/api", e.serveAPI)

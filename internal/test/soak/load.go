@@ -14,6 +14,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
+	"reprise/internal/base/connect"
 	"reprise/internal/base/sleep"
 	"reprise/internal/observe/ending"
 	"reprise/interpreter"
@@ -75,7 +76,7 @@ var errFailed = errors.New("not completed")
 func awaitRun(ctx context.Context, c client.Client, id string) error {
 	result, err := ending.WaitForResult(ctx, c.GetWorkflow(ctx, id, ""))
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, connect.IsUnreachable(err): // the client's time ends a moment before that of the context
 		return fmt.Errorf("%w: run %s", errStuck, id)
 	case err != nil:
 		return err
