@@ -83,6 +83,8 @@ type ToolInput struct {
 	Cursor *incremental.CursorField `json:"cursor,omitempty"`
 	// Staging is set if the written rows are published at the end of the call or loop.
 	Staging *Staging `json:"staging,omitempty"`
+	// Batch is set if the attempt reads a part of a file; nil for the whole.
+	Batch *RowBatch `json:"batch,omitempty"`
 	// Sinks are, for the first attempt of a call, the connections of its sinks: if the worker does not have one of
 	// them, the call fails before it sends anything.
 	Sinks []SinkConnection `json:"sinks,omitempty"`
@@ -97,6 +99,27 @@ type ToolInput struct {
 	RowPaths []string `json:"-"`
 	// Reshaped returns the shaped rows of the attempt, if shaping began before the attempt; nil otherwise.
 	Reshaped func() (ShapedRows, error) `json:"-"`
+}
+
+// RowBatch says which part of a file an attempt reads; kept in workflow history.
+type RowBatch struct {
+	// After is where it continues; nil for the beginning.
+	After *SourcePlace `json:"after,omitempty"`
+	// Path leads to the rows of JSON and XML; nil if the author has not said it.
+	Path []string `json:"path,omitempty"`
+}
+
+// SourcePlace is a place between two rows of a file; kept in workflow history.
+type SourcePlace struct {
+	// Source identifies the content of the file: another one cannot be continued.
+	Source string `json:"source,omitempty"`
+	Rows   int64  `json:"rows"` // the rows before it
+	// Offset is the number of bytes before it, and Line the line that begins there. They are 0 where the file has to be read from its
+	// beginning, as one that is compressed. Columns and Delimiter are those of CSV.
+	Offset    int64    `json:"offset,omitempty"`
+	Line      int      `json:"line,omitempty"`
+	Columns   []string `json:"columns,omitempty"`
+	Delimiter string   `json:"delimiter,omitempty"`
 }
 
 // SinkConnection is a connection named by a sink. Kept in workflow history.
@@ -192,6 +215,8 @@ type ToolMeta struct {
 	// or leaves it empty if the call must count. Nil in a result means that nothing was counted, as by older
 	// workers.
 	Rows *Rows `json:"rows,omitempty"`
+	// Next is the place behind the batch of rows that was read; nil if nothing follows. Expressions do not see it.
+	Next *SourcePlace `json:"next,omitempty"`
 }
 
 // HasNoBody reports whether the response has no body.
@@ -245,7 +270,7 @@ func (r ToolResult) Outcome() Outcome {
 // IsZero makes encoding/json omit an empty meta.
 func (m ToolMeta) IsZero() bool {
 	return m.Status == 0 && len(m.Headers) == 0 && len(m.Links) == 0 && m.URL == "" && m.RetryAfter == nil && m.LeftOut == nil && m.Rows == nil &&
-		len(m.Notes) == 0
+		len(m.Notes) == 0 && m.Next == nil
 }
 
 // Kind is the kind of an error: error.kind in expressions, and the type of the ApplicationError in Temporal's

@@ -39,6 +39,8 @@ type Tool struct {
 	swept   map[string]time.Time    // when leftovers were looked for, by path
 	staged  map[string]stagedEnd    // by what is staged
 	remotes [remoteLocks]chan struct{}
+
+	streams rowStreams
 }
 
 var (
@@ -96,6 +98,11 @@ decides, such as orders.csv.gz; a compressed file whose name does not say is rec
 as JSON, JSON Lines or text. Files compressed with gzip or zstd are unpacked; size
 limits apply to the unpacked bytes. A file that is not in its format is a final error,
 with the line.
+
+As the source of a loop, a file of any size is read in pages of at most batch rows. JSON
+and XML are read at once where batch is not set and they are small enough. The size, time
+of modification and ETag identify the file: another one, in its place when the next page
+is read, is a final error of type source_changed.
 
 A sink writes rows: args, else the result; a list is many rows. append adds them at the
 end, after a line break if the last line lacks one. overwrite replaces the file
@@ -169,6 +176,7 @@ func ownFields() []playbook.Field {
 		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory. In a sink with auth or Parquet, a folder, which row may divide, such as orders/day={{ row.created_at[:10] }}."},
 		{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
 		{Name: fieldColumns, Kind: playbook.KindColumns, Enum: format.ColumnTypes, Doc: "The columns of a new CSV file or of Parquet, in order; for Parquet also a map from names to types, such as {id: bigint, total: \"numeric(12, 2)\"}."},
+		{Name: playbook.FieldBatch, Kind: playbook.KindNumber, Default: "10000", Doc: "In the source of a loop, how many rows a page has at most; one of more than 256 KiB has fewer."},
 		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
 		{Name: playbook.FieldRejected, Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "With auth or Parquet, where rows of CSV and Parquet go that their columns cannot hold; the others are written. Without it, one such row fails the write."},
 		{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
@@ -190,6 +198,33 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	if options.Format == "" && options.Compression == "" && !packedName {
 		return interpreter.ToolResult{}, noFormat(in, path, format.All)
 	}
+	batches, whereLarge := readsBatches(in, options)
+	if batches {
+		return t.readBatch(ctx, in, options)
+	}
+	result, err := t.readWhole(ctx, in, path, options)
+	if tooLarge, is := errors.AsType[*tool.Error](err); is && tooLarge.Kind == interpreter.KindPayloadTooLarge {
+		if whereLarge {
+			return t.readBatch(ctx, in, options)
+		}
+		tooLarge.Message += wholeHint(in)
+	}
+	return result, err
+}
+
+// wholeHint says what to do about a file that is too large to be read at once.
+func wholeHint(in interpreter.ToolInput) string {
+	switch {
+	case in.Batch != nil:
+		return "; to read it in batches, set format to " + tool.ChoiceText(format.Streamed)
+	case strings.HasSuffix(in.Step, playbook.SourceSuffix):
+		return "; set batch, with which the rows of a source are read in batches"
+	}
+	return "; move its rows with tool: transfer, or loop over them with loop.source"
+}
+
+// readWhole reads a file at once.
+func (t *Tool) readWhole(ctx context.Context, in interpreter.ToolInput, path string, options format.Options) (interpreter.ToolResult, error) {
 	from, err := t.openContent(ctx, in, path)
 	if err != nil {
 		return interpreter.ToolResult{}, err
@@ -206,6 +241,8 @@ func (t *Tool) Run(ctx context.Context, in interpreter.ToolInput) (interpreter.T
 	var own *tool.Error
 	var waited *memory.WaitError
 	switch {
+	case err == nil && in.Batch != nil && interpreter.EncodedSize(v) > t.res.MaxPayload:
+		return interpreter.ToolResult{}, tool.TooLargeErrorf("read %s: it is larger than the limit of %d bytes as JSON", path, t.res.MaxPayload)
 	case err == nil:
 		return interpreter.ToolResult{Data: expression.Of(v)}, nil
 	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):
@@ -219,9 +256,10 @@ type fileContent struct {
 	io.ReaderAt
 	io.Closer
 
-	reader  io.Reader // from its beginning
-	size    int64     // in bytes, when it was opened
-	changed func() bool
+	reader   io.Reader // from its beginning
+	size     int64     // in bytes, when it was opened
+	identity string    // of what it had then
+	changed  func() bool
 }
 
 // openContent opens a file to read, in the worker's directory or below a connection.
@@ -241,7 +279,8 @@ func (t *Tool) openContent(ctx context.Context, in interpreter.ToolInput, path s
 	if err != nil {
 		return nil, err
 	}
-	return &fileContent{ReaderAt: file, Closer: file, reader: file, size: info.Size(), changed: func() bool {
+	identity := fmt.Sprintf("%d bytes, %d", info.Size(), info.ModTime().UnixNano())
+	return &fileContent{ReaderAt: file, Closer: file, reader: file, size: info.Size(), identity: identity, changed: func() bool {
 		now, err := file.Stat()
 		return err != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime())
 	}}, nil
@@ -260,7 +299,8 @@ func (t *Tool) openRemoteContent(ctx context.Context, in interpreter.ToolInput, 
 	if err != nil {
 		return nil, err
 	}
-	return &fileContent{ReaderAt: object, Closer: object, reader: io.NewSectionReader(object, 0, seen.Size), size: seen.Size, changed: func() bool {
+	identity := fmt.Sprintf("%d bytes, %d, %s", seen.Size, seen.ModTime.UnixNano(), seen.ETag)
+	return &fileContent{ReaderAt: object, Closer: object, reader: io.NewSectionReader(object, 0, seen.Size), size: seen.Size, identity: identity, changed: func() bool {
 		now, err := from.bucket.Attributes(ctx, from.key)
 		return err != nil || now.Size != seen.Size || now.ETag != seen.ETag || !now.ModTime.Equal(seen.ModTime)
 	}}, nil
@@ -278,7 +318,7 @@ func (t *Tool) OpenRows(ctx context.Context, in interpreter.ToolInput) (*format.
 	}
 	byName, _ := format.FormatOfName(path)
 	return &format.RowSource{
-		Content: from, Size: from.size, What: path, Format: byName, Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Changed: from.changed,
+		Content: from, Size: from.size, What: path, Format: byName, Identity: from.identity, Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Changed: from.changed,
 	}, nil
 }
 

@@ -128,8 +128,9 @@ func (t *Tool) openBucket(ctx context.Context, at bucket.Location) (*blob.Bucket
 	return opened, nil
 }
 
-// Close closes the connections.
+// Close closes the connections, and files that are open between batches.
 func (t *Tool) Close() error {
+	t.streams.closeStreams()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var errs []error

@@ -194,7 +194,7 @@ func (d CSVDialect) estimateMemory(content []byte) int64 {
 // is only one column: then they are empty values.
 func (d CSVDialect) ReadRows(content io.Reader) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
-		for row, err := range d.placedRows(content) {
+		for row, err := range d.placedRows(textPart{Reader: content}) {
 			if !yield(row.Value, err) {
 				return
 			}
@@ -202,16 +202,27 @@ func (d CSVDialect) ReadRows(content io.Reader) iter.Seq2[any, error] {
 	}
 }
 
-// placedRows is ReadRows with the lines in which the rows begin.
-func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
+// csvHeader is what the beginning of CSV says about its rows.
+type csvHeader struct {
+	names     []string
+	delimiter string
+}
+
+// placedRows is ReadRows with the places of the rows.
+func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
-		reader, err := d.newRecords(content)
-		names, skipped, first := d.names, 0, 0
+		reader, err := d.newRecordsAt(text)
+		header := text.header
+		if header == nil {
+			header = &csvHeader{names: d.names, delimiter: string(reader.delimiter)}
+		}
+		skipped, first := 0, 0
 		for err == nil {
 			var found record
 			if found, err = reader.nextRecord(); err != nil {
 				break
 			}
+			names := header.names
 			switch {
 			case found.empty && len(names) != 1:
 				if skipped++; skipped == 1 {
@@ -219,7 +230,7 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 				}
 				continue
 			case names == nil && !d.unnamed:
-				names, err = columnNames(found, reader.unnamed)
+				header.names, err = columnNames(found, reader.unnamed)
 				continue
 			case isHTML(found):
 				err = &LineError{found.line, errHTML}
@@ -229,8 +240,9 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 					continue
 				}
 				names = numberedColumns(len(found.values))
+				header.names = names
 				for i := range skipped {
-					if len(names) == 1 && !yield(PlacedRow{d.rowMap(names, []string{""}), first + i}, nil) {
+					if len(names) == 1 && !yield(PlacedRow{Value: d.rowMap(names, []string{""}), Line: first + i}, nil) {
 						return
 					}
 				}
@@ -238,7 +250,7 @@ func (d CSVDialect) placedRows(content io.Reader) iter.Seq2[PlacedRow, error] {
 				err = &LineError{found.line, fmt.Errorf("%s, and there are %s", source.Count(len(found.values), "value"), source.Count(len(names), "column"))}
 				continue
 			}
-			if !yield(PlacedRow{d.rowMap(names, found.values), found.line}, nil) {
+			if !yield(PlacedRow{Value: d.rowMap(names, found.values), Line: found.line, end: reader.place(), next: reader.line, header: header}, nil) {
 				return
 			}
 		}

@@ -429,7 +429,7 @@ func TestASCIIHasNoMore(t *testing.T) {
 		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)")
 		source := format.RowSource{Content: textSource{strings.NewReader(content)}, Size: int64(len(content)), What: "it", Format: format.CSV, Charset: charset}
 		err = nil
-		for _, wrong := range source.ReadRows(t.Context(), format.Options{}, 1<<20) {
+		for _, wrong := range source.ReadRows(t.Context(), format.Options{}, 1<<20, nil) {
 			err = wrong
 		}
 		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)", charset)

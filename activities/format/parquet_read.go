@@ -32,6 +32,11 @@ var (
 // ParquetRows reads the rows of Parquet one by one, in bounded memory. most bounds a row, in bytes of about what it takes; a larger one, and pages that take
 // too much, are memory.ErrTooLarge. An error is the last element.
 func ParquetRows(content io.ReaderAt, size, most int64) iter.Seq2[any, error] {
+	return parquetRowsBehind(content, size, most, 0)
+}
+
+// parquetRowsBehind is ParquetRows without the first rows, as many as skip says. Row groups that have no others are not read.
+func parquetRowsBehind(content io.ReaderAt, size, most, skip int64) iter.Seq2[any, error] {
 	return func(yield func(any, error) bool) {
 		ended := false
 		err := errorOfPanic(func() error {
@@ -39,7 +44,7 @@ func ParquetRows(content io.ReaderAt, size, most int64) iter.Seq2[any, error] {
 			if err != nil {
 				return err
 			}
-			return file.eachRow(most, func(row any) bool {
+			return file.eachRow(most, skip, func(row any) bool {
 				ended = !yield(row, nil)
 				return !ended
 			})
@@ -281,14 +286,18 @@ func (c *leafCursor) readRow(left *int64) error {
 // cellBytes is what a value takes in a row at least: its place, and its mark in JSON.
 const cellBytes = 2
 
-// eachRow gives the rows, in order, until yield is false.
-func (f *parquetFile) eachRow(most int64, yield func(any) bool) error {
+// eachRow gives the rows, in order, without the first ones, until yield is false.
+func (f *parquetFile) eachRow(most, skip int64, yield func(any) bool) error {
 	number := 0
 	for i, group := range f.RowGroups() {
+		if rows := group.NumRows(); rows <= skip-int64(number) {
+			number += int(rows)
+			continue
+		}
 		if err := f.checkGroup(f.Metadata().RowGroups[i]); err != nil {
 			return err
 		}
-		goesOn, err := f.groupRows(group, most, &number, yield)
+		goesOn, err := f.groupRows(group, most, &number, int(skip), yield)
 		if err != nil || !goesOn {
 			return err
 		}
@@ -327,8 +336,8 @@ func (f *parquetFile) checkGroup(group metadata.RowGroup) error {
 	return nil
 }
 
-// groupRows gives the rows of a row group.
-func (f *parquetFile) groupRows(group parquet.RowGroup, most int64, number *int, yield func(any) bool) (goesOn bool, err error) {
+// groupRows gives the rows of a row group, but for those of the file before skip.
+func (f *parquetFile) groupRows(group parquet.RowGroup, most int64, number *int, skip int, yield func(any) bool) (goesOn bool, err error) {
 	cursors := make([]*leafCursor, len(f.leaves))
 	const valuesAtOnce = 256
 	for i, chunk := range group.ColumnChunks() {
@@ -344,6 +353,10 @@ func (f *parquetFile) groupRows(group parquet.RowGroup, most int64, number *int,
 			if err := cursor.readRow(&left); err != nil {
 				return false, placedInRow(*number, err)
 			}
+		}
+		if *number < skip {
+			*number++
+			continue
 		}
 		row, err := f.root.readGroup(cursors)
 		if err != nil {

@@ -37,6 +37,29 @@ type records struct {
 	// unnamed says that neither the author nor the text names the delimiter.
 	unnamed bool
 	value   []byte
+	content *rowReader // below in, nil where places do not count
+}
+
+// newRecordsAt reads CSV from its beginning, or from behind a row, where the text does not say how it is written.
+func (d CSVDialect) newRecordsAt(text textPart) (*records, error) {
+	content, _ := text.Reader.(*rowReader)
+	if text.header != nil {
+		return &records{
+			in: bufio.NewReader(text), delimiter: []byte(text.header.delimiter), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte,
+			line: text.line, content: content,
+		}, nil
+	}
+	r, err := d.newRecords(text)
+	r.content = content
+	return r, err
+}
+
+// place returns the place in the text up to which it was read, in bytes; 0 where places do not count.
+func (r *records) place() int64 {
+	if r.content == nil {
+		return 0
+	}
+	return r.content.at - int64(r.in.Buffered())
 }
 
 func (d CSVDialect) newRecords(content io.Reader) (*records, error) {

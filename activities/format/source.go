@@ -35,15 +35,32 @@ type RowSource struct {
 	Unwrap func(io.Reader) (io.Reader, error)
 	// Changed reports whether it has changed since it was opened, nil for what cannot.
 	Changed func() bool
+	// Identity is what all reads of the same bytes have in common, "" where that is not known before it was read.
+	Identity string
 	// Kind and Class are used for errors about its content.
 	Kind  interpreter.Kind
 	Class interpreter.Class
 }
 
-// ReadRows reads the rows of the source with the options o, each of at most so many bytes. An error is the last element:
-// a tool.Error, or that of ctx.
-func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Seq2[PlacedRow, error] {
+// PlaceBehind returns the place behind a row, of which rows are before that place.
+func (s *RowSource) PlaceBehind(row PlacedRow, rows int64) *interpreter.SourcePlace {
+	place := &interpreter.SourcePlace{Source: s.Identity, Rows: rows}
+	if row.end > 0 {
+		place.Offset, place.Line = row.end, row.next
+		if row.header != nil {
+			place.Columns, place.Delimiter = row.header.names, row.header.delimiter
+		}
+	}
+	return place
+}
+
+// ReadRows reads the rows of the source with the options o, each of at most so many bytes. after is where to continue, nil for the beginning. An error is the
+// last element: a tool.Error, or that of ctx.
+func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64, after *interpreter.SourcePlace) iter.Seq2[PlacedRow, error] {
 	o.Format = cmp.Or(o.Format, s.Format)
+	if after == nil {
+		after = &interpreter.SourcePlace{}
+	}
 	return func(yield func(PlacedRow, error) bool) {
 		if !slices.Contains(Streamed, o.Format) {
 			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.ChoiceText(Streamed)))
@@ -54,25 +71,21 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 			return
 		}
 		if len(o.Rows) < 2 && o.Format == XML {
-			yield(PlacedRow{}, tool.ConfigErrorf("%s is XML, so rows of from must name its first element and the elements that are rows, such as orders.order", s.What))
+			yield(PlacedRow{}, tool.ConfigErrorf("%s is XML, so rows must name its first element and the elements that are rows, such as orders.order", s.What))
 			return
 		}
 		if o.Format == Parquet {
-			s.parquetRows(ctx, o, most, yield)
+			s.parquetRows(ctx, o, most, after.Rows, yield)
 			return
 		}
-		unpacked, err := s.openSource(ctx, o, most)
+		text, err := s.openText(ctx, o, most, after)
 		if err != nil {
 			yield(PlacedRow{}, s.readError(o, err))
 			return
 		}
-		defer func() { _ = unpacked.Close() }()
-		text, err := s.decodeText(ctx, unpacked, o, most)
-		if err != nil {
-			yield(PlacedRow{}, s.readError(o, err))
-			return
-		}
-		for row, err := range o.StreamRows(text, most) {
+		defer func() { _ = text.Close() }()
+		skip := after.Rows - text.rows
+		for row, err := range o.streamRows(text.textPart, most) {
 			switch {
 			case ctx.Err() != nil:
 				err = ctx.Err()
@@ -81,6 +94,9 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 			case err != nil:
 				err = s.readError(o, err)
 			}
+			if skip--; err == nil && skip >= 0 {
+				continue
+			}
 			if !yield(row, err) || err != nil {
 				return
 			}
@@ -88,8 +104,37 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64) iter.Se
 	}
 }
 
-// parquetRows gives the rows of Parquet, which is read from any place: where it is packed, it has to fit into memory.
-func (s *RowSource) parquetRows(ctx context.Context, o Options, most int64, yield func(PlacedRow, error) bool) {
+// sourceText is the text of a source, which has to be closed.
+type sourceText struct {
+	textPart
+	io.Closer
+}
+
+// openText opens the source at a place if its bytes are its text, else at its beginning.
+func (s *RowSource) openText(ctx context.Context, o Options, most int64, after *interpreter.SourcePlace) (sourceText, error) {
+	if after.Offset > 0 {
+		rest := io.NewSectionReader(s.Content, after.Offset, s.Size-after.Offset)
+		valid := transform.NewReader(rest, &utf8Validator{offset: int(after.Offset), line: after.Line})
+		part := textPart{Reader: valid, base: after.Offset, line: after.Line, rows: after.Rows, seeks: true}
+		if after.Columns != nil {
+			part.header = &csvHeader{names: after.Columns, delimiter: after.Delimiter}
+		}
+		return sourceText{textPart: part, Closer: io.NopCloser(rest)}, nil
+	}
+	unpacked, err := s.openSource(ctx, o, most)
+	if err != nil {
+		return sourceText{}, err
+	}
+	part, err := s.decodeText(ctx, unpacked, o, most)
+	if err != nil {
+		return sourceText{}, errors.Join(err, unpacked.Close())
+	}
+	part.line, part.seeks = 1, part.seeks && !unpacked.Packed && s.Unwrap == nil
+	return sourceText{textPart: part, Closer: unpacked}, nil
+}
+
+// parquetRows gives the rows of Parquet behind the first ones. It is read from any place: where it is packed, it has to fit into memory.
+func (s *RowSource) parquetRows(ctx context.Context, o Options, most, skip int64, yield func(PlacedRow, error) bool) {
 	var content io.ReaderAt = s.Content
 	size := s.Size
 	head := make([]byte, len(parquetMark))
@@ -109,7 +154,7 @@ func (s *RowSource) parquetRows(ctx context.Context, o Options, most int64, yiel
 		}
 		content, size = bytes.NewReader(all), int64(len(all))
 	}
-	for row, err := range ParquetRows(content, size, most) {
+	for row, err := range parquetRowsBehind(content, size, most, skip) {
 		switch {
 		case ctx.Err() != nil:
 			err = ctx.Err()
@@ -125,7 +170,7 @@ func (s *RowSource) parquetRows(ctx context.Context, o Options, most int64, yiel
 }
 
 // openSource opens the source at its beginning, unpacked. most bounds an archive that has to be read into memory.
-func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (io.ReadCloser, error) {
+func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (*Unpacking, error) {
 	var content io.Reader = io.NewSectionReader(s.Content, 0, s.Size)
 	if s.Unwrap != nil {
 		unwrapped, err := s.Unwrap(content)
@@ -137,28 +182,31 @@ func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (io.R
 	return o.Unpack(ctx, content, s.Unwrap != nil, most)
 }
 
-// decodeText makes UTF-8 of content, as DecodeText does.
-func (s *RowSource) decodeText(ctx context.Context, content io.Reader, o Options, most int64) (io.Reader, error) {
+// decodeText makes UTF-8 of content, as DecodeText does. The part that it returns seeks where content is UTF-8.
+func (s *RowSource) decodeText(ctx context.Context, content io.Reader, o Options, most int64) (textPart, error) {
 	buffered := bufio.NewReaderSize(content, streamBuffer)
 	for _, mark := range marks {
 		if head, _ := buffered.Peek(len(mark.bytes)); string(head) == mark.bytes {
 			_, _ = buffered.Discard(len(mark.bytes))
-			return streamDecoded(buffered, mark.from, mark.name), nil
+			return textPart{Reader: streamDecoded(buffered, mark.from, mark.name)}, nil
 		}
 	}
+	part := textPart{Reader: buffered, seeks: true}
 	if head, _ := buffered.Peek(len(markUTF8)); string(head) == markUTF8 {
 		_, _ = buffered.Discard(len(markUTF8))
+		part.base = int64(len(markUTF8))
 	}
 	head, _ := buffered.Peek(declarationBytes)
 	charset := CharsetName(o.CharsetOf(head, s.Charset))
 	from, name, err := charsetOf(charset)
 	if err != nil || name == nameUTF8 || isASCII(charset) {
-		return transform.NewReader(buffered, &utf8Validator{unknown: unknownCharset(charset, err), line: 1}), nil
+		part.Reader = transform.NewReader(buffered, &utf8Validator{unknown: unknownCharset(charset, err), line: 1})
+		return part, nil
 	}
 	if valid, err := s.isUTF8(ctx, o, name, most); valid || err != nil {
-		return buffered, err
+		return part, err
 	}
-	return streamDecoded(buffered, from, name), nil
+	return textPart{Reader: streamDecoded(buffered, from, name)}, nil
 }
 
 // streamBuffer is how much of a source is read at once, in bytes.

@@ -18,28 +18,49 @@ import (
 type PlacedRow struct {
 	Value any
 	Line  int // in which it begins, from 1; 0 in JSON, which has no lines
+
+	end    int64      // where it ends, in bytes of the text; 0 if that is not known
+	next   int        // the line behind it
+	header *csvHeader // of CSV
+}
+
+// textPart is the text of a source from its beginning, or from behind a row.
+type textPart struct {
+	io.Reader
+
+	base   int64      // the bytes before it
+	line   int        // of its first byte, from 1
+	header *csvHeader // of CSV behind a row, which has no other; nil at the beginning
+	rows   int64      // before it
+	seeks  bool       // its bytes are those of the source, so that what follows a row can be read without what is before it
 }
 
 // Streamed are the formats whose rows can be read one by one.
 var Streamed = []string{CSV, JSON, JSONL, XML, Parquet}
 
-// StreamRows reads rows from content in UTF-8: the lines of CSV and JSON Lines, the elements of the list that JSON is, or those of XML at a path. most bounds
-// what one row takes of the content, in bytes; a larger one is memory.ErrTooLarge. An error is the last, and is a LineError where
+// streamRows reads rows from a text in UTF-8: the lines of CSV and JSON Lines, the elements of the list that JSON is, or those of XML at a path. most bounds
+// what one row takes of the text, in bytes; a larger one is memory.ErrTooLarge. An error is the last, and is a LineError where
 // a line is wrong.
-func (o Options) StreamRows(content io.Reader, most int64) iter.Seq2[PlacedRow, error] {
-	bounded := &rowReader{in: content, left: most, most: most}
-	read := o.CSV.placedRows
+func (o Options) streamRows(text textPart, most int64) iter.Seq2[PlacedRow, error] {
+	bounded := &rowReader{in: text, left: most, most: most, at: text.base}
+	text.Reader = bounded
+	var rows iter.Seq2[PlacedRow, error]
 	switch o.Format {
 	case JSON:
-		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return jsonElements(bounded, o.Rows) }
+		rows = jsonElements(bounded, o.Rows, text.rows)
 	case XML:
-		read = func(io.Reader) iter.Seq2[PlacedRow, error] { return streamElements(bounded, o.Rows, o.Lists) }
+		rows = streamElements(bounded, o.Rows, o.Lists)
 	case JSONL:
-		read = streamLines
+		rows = streamLines(bounded, text.line)
+	default:
+		rows = o.CSV.placedRows(text)
 	}
 	return func(yield func(PlacedRow, error) bool) {
-		for row, err := range read(bounded) {
+		for row, err := range rows {
 			bounded.left = most
+			if !text.seeks {
+				row.end = 0
+			}
 			if !yield(row, err) {
 				return
 			}
@@ -51,6 +72,7 @@ func (o Options) StreamRows(content io.Reader, most int64) iter.Seq2[PlacedRow, 
 type rowReader struct {
 	in         io.Reader
 	left, most int64
+	at         int64 // the place in the text
 }
 
 func (r *rowReader) Read(p []byte) (int, error) {
@@ -59,14 +81,15 @@ func (r *rowReader) Read(p []byte) (int, error) {
 	}
 	n, err := r.in.Read(p[:min(int64(len(p)), r.left)])
 	r.left -= int64(n)
+	r.at += int64(n)
 	return n, err
 }
 
-// streamLines returns the values of JSON Lines; empty lines are left out.
-func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
+// streamLines returns the values of JSON Lines; empty lines are left out. number is that of the first line.
+func streamLines(content *rowReader, number int) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
 		in := bufio.NewReader(content)
-		for number := 1; ; number++ {
+		for number := number; ; number++ {
 			line, err := in.ReadBytes('\n')
 			if err != nil && !errors.Is(err, io.EOF) {
 				yield(PlacedRow{}, err)
@@ -77,7 +100,8 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 				if wrong != nil {
 					wrong = &LineError{Line: number, Err: wrong}
 				}
-				if !yield(PlacedRow{value, number}, wrong) || wrong != nil {
+				row := PlacedRow{Value: value, Line: number, end: content.at - int64(in.Buffered()), next: number + 1}
+				if !yield(row, wrong) || wrong != nil {
 					return
 				}
 			}
@@ -89,12 +113,20 @@ func streamLines(content io.Reader) iter.Seq2[PlacedRow, error] {
 }
 
 // jsonElements returns the elements of the list that JSON is, or has at a path. What is around the list is read too, as JSON may end too soon
-// there.
-func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error] {
+// there. before are the elements before the content, which then begins behind the last of them.
+func jsonElements(content *rowReader, path []string, before int64) iter.Seq2[PlacedRow, error] {
 	return func(yield func(PlacedRow, error) bool) {
-		list := &listReader{Decoder: json.NewDecoder(content), content: content, path: path}
+		base, missing := content.at, ""
+		if before > 0 {
+			missing = listBeginning(path)
+		}
+		in := io.MultiReader(strings.NewReader(missing), content)
+		list := &listReader{Decoder: json.NewDecoder(in), content: content, path: path}
 		err := list.openList()
-		for number := 1; err == nil && list.More(); number++ {
+		if err == nil && before > 0 {
+			_, err = list.Token()
+		}
+		for number := before + 1; err == nil && list.More(); number++ {
 			var element json.RawMessage
 			if err = unexpectedEnd(list.Decode(&element)); err != nil {
 				break
@@ -103,7 +135,7 @@ func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error]
 			if wrong != nil {
 				wrong = fmt.Errorf("element %d: %w", number, wrong)
 			}
-			if !yield(PlacedRow{Value: value}, wrong) || wrong != nil {
+			if !yield(PlacedRow{Value: value, end: base + list.InputOffset() - int64(len(missing))}, wrong) || wrong != nil {
 				return
 			}
 		}
@@ -114,6 +146,16 @@ func jsonElements(content *rowReader, path []string) iter.Seq2[PlacedRow, error]
 			yield(PlacedRow{}, err)
 		}
 	}
+}
+
+// listBeginning returns what JSON that continues behind an element of a list has to begin with to be whole: a list whose element is 0.
+func listBeginning(path []string) string {
+	var begins strings.Builder
+	for _, name := range path {
+		key, _ := json.Marshal(name) // a text
+		begins.WriteString("{" + string(key) + ":")
+	}
+	return begins.String() + "[0"
 }
 
 // listReader reads JSON around a list.

@@ -82,6 +82,9 @@ func TooLargeErrorf(format string, args ...any) *Error {
 	}
 }
 
+// TypeSourceChanged is the type of the error of a source that is another one than the one of which a part was read.
+const TypeSourceChanged = "source_changed"
+
 // TypeEgressDenied is the type of the error of an address that the operator's rules exclude.
 const TypeEgressDenied = "egress_denied"
 

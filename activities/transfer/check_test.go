@@ -59,6 +59,7 @@ func TestCheck(t *testing.T) {
 		`from: {tool: file, path: a.csv}, to: {tool: file, path: b, format: parquet, mode: overwrite, columns: {id: "NUMERIC (12, 2)  not null"}}`:           "",
 		`from: {tool: file, path: a.csv}, to: {tool: file, auth: lake, path: b.csv, rejected: {path: c}}`:                                                    `a transfer to files sets no rows aside`,
 		`from: {tool: file, path: a.csv, mode: append}, to: {tool: file, path: b.csv}`:                                                                       `mode applies only when writing, and this reads a file`,
+		`from: {tool: file, path: a.csv, batch: 5}, to: {tool: file, path: b.csv}`:                                                                           `batch of a transfer is written beside from, not in it`,
 		`from: {tool: file, path: a.csv}, to: {tool: file, format: csv}`:                                                                                     `needs "path"`,
 		`from: {tool: file, path: a.csv}, to: {tool: file, path: b.csv, table: a}`:                                                                           `the tool file has no field "table"`,
 		`from: {tool: sqlite, path: a.db, statement: SELECT 1}, to: {tool: file, path: b.csv}`:                                                               `from needs order_by`,

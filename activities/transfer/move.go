@@ -69,9 +69,8 @@ type place struct {
 
 // Types of errors.
 const (
-	typeSourceChanged = "source_changed"
-	typeOvertaken     = "overtaken"
-	typeNoLedger      = "no_ledger"
+	typeOvertaken = "overtaken"
+	typeNoLedger  = "no_ledger"
 )
 
 // moveRows moves the rows.
@@ -189,7 +188,7 @@ func (m *move) identifyAs(found string, size int64, begun bool) error {
 		return nil
 	case begun && !m.repeatable:
 		return &tool.Error{
-			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: typeSourceChanged,
+			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: tool.TypeSourceChanged,
 			Message: fmt.Sprintf("%s has changed since %d of its rows were written, so it cannot be continued; "+
 				"modes upsert and replace start again with what it is now", m.what(), m.at.Rows),
 		}
@@ -227,7 +226,7 @@ func (m *move) changedError() error {
 		return nil
 	}
 	return &tool.Error{
-		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: typeSourceChanged,
+		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: tool.TypeSourceChanged,
 		Message: m.source.What + " was changed while it was read",
 	}
 }
@@ -235,14 +234,10 @@ func (m *move) changedError() error {
 // writeBatches writes the rest of the source after the place. A batch is written once it is known whether it is the
 // last one.
 func (m *move) writeBatches(ctx context.Context) error {
-	next, skip := batch{}, m.at.Rows
-	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes) {
+	next := batch{}
+	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes, &interpreter.SourcePlace{Rows: m.at.Rows}) {
 		if err != nil {
 			return err
-		}
-		if skip > 0 {
-			skip--
-			continue
 		}
 		size := memory.ValueBytes(row.Value)
 		if len(next.rows) >= m.rows || len(next.rows) > 0 && next.size+size > bytesOfBatch {

@@ -235,9 +235,20 @@ func (c *Call) afterSuccess(d ruling) {
 		c.fetchNextPage(d)
 	case d.Ruling == retry.RulingFails:
 		c.planEnd(c.state.failedResult(*c.newReader().newResults().pollFailure(d.Decision), d.now), c.newReader().pageTodo(d)...)
+	case d.Ruling == retry.RulingStands && c.state.Last.Meta.Next != nil:
+		c.readNextBatch(*c.state.Last.Meta.Next)
 	default:
 		c.planEnd(c.newReader().newResults().successResult(d), c.newReader().pageTodo(d)...)
 	}
+}
+
+// readNextBatch schedules the request of the rows behind a place in the file that the call reads.
+func (c *Call) readNextBatch(after interpreter.SourcePlace) {
+	next := c.state.Request
+	next.After = &after
+	c.state.Counters.NewRequest(c.config.Policies)
+	c.state.Todo = attemptAfter(nil, &next)
+	c.state.continueAfterPage()
 }
 
 // pollMayGiveUp reports whether a policy polls and, when its attempts are used up, makes the last response the

@@ -19,6 +19,7 @@ const (
 	FieldDeleteMissing = "delete_missing"
 	FieldAllowEmpty    = "allow_empty"
 	FieldRejected      = "rejected"
+	FieldBatch         = "batch" // of a file that is read, and of transfer
 	ModeReplace        = "replace"
 	ModeOverwrite      = "overwrite" // of a file
 )

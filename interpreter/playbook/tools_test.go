@@ -47,6 +47,7 @@ var testTools = catalogue{
 		Name: "file", Writes: true,
 		Fields: append([]playbook.Field{
 			{Name: "path", Kind: playbook.KindText, Required: true},
+			{Name: "batch", Kind: playbook.KindNumber},
 			{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}},
 			{Name: "rejected", Kind: playbook.KindMap, Keys: []playbook.Field{{Name: "path", Kind: playbook.KindText, Required: true}, {Name: "max", Kind: playbook.KindNumber}}},
 		}, readFields()...),

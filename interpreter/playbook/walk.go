@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 )
 
@@ -233,6 +234,40 @@ func (s *Step) CollectSections() iter.Seq[*Collect] {
 // ReadsRows reports whether the step selects rows of a page, or keeps a state about them: then lost pages would be
 // missing in a table.
 func (s *Step) ReadsRows() bool { return s.Rows != nil || s.Where != nil || s.Incremental != nil }
+
+// BatchPath returns where a source of tool file, which is read in batches, has its rows in JSON and XML; nil if the whole is a list. It returns false for a step that reads
+// a file at once: one that is no source, or whose policies request the next page or, without a field batch, read the response.
+func (s *Step) BatchPath(action *Action) (path []string, reads bool) {
+	if !s.IsSource() {
+		return nil, false
+	}
+	for _, policy := range s.Retry {
+		if policy.Then.NextCall != nil {
+			return nil, false
+		}
+		for _, node := range []*Node{policy.When, policy.StopWhen} {
+			if action.Field(FieldBatch) == nil && node.UsesAny("response", "page", "this", "data", DefaultInto) {
+				return nil, false
+			}
+		}
+	}
+	var keys []any
+	switch {
+	case s.Rows != nil:
+		keys = s.Rows.Keys
+	case s.Collect != nil && s.Collect.Path != "":
+		keys, _ = expression.ParsePattern(s.Collect.Path) // the path was checked
+	}
+	for _, key := range keys {
+		name, isName := key.(string)
+		if !isName {
+			_, isAll := key.(expression.AllOf)
+			return path, isAll
+		}
+		path = append(path, name)
+	}
+	return path, true
+}
 
 // PagesCollect returns the collect for pages whose policy has none, nil for none: that of the step. If ReadsRows is
 // true, pages are collected without one, with the strategy of the policies that have one, unless they are written

@@ -134,6 +134,9 @@ func (b *Builder) AttemptInput(r *Requests, m Moment, now time.Time) (interprete
 	if request.Args.Data != nil {
 		input.Args = &expression.Value{Data: request.Args.Data}
 	}
+	if path, reads := s.Step.BatchPath(b.action); reads && playbook.TraitsOf(b.tool).IntoFile {
+		input.Batch = &interpreter.RowBatch{After: request.After, Path: path}
+	}
 	if s.Sink == nil {
 		shape, err := b.rowWork(&input, request, m)
 		input.Shape = shape

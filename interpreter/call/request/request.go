@@ -18,7 +18,9 @@ type Request struct {
 	MapsRows bool                        `json:"maps_rows,omitempty"`
 	Fields   map[string]expression.Value `json:"fields,omitempty"`
 	Params   []expression.Value          `json:"params,omitempty"` // parameters of the statement
-	Auth     string                      `json:"auth,omitempty"`
+	// After is the place behind the page before, if it was a batch of the rows of a file.
+	After *interpreter.SourcePlace `json:"after,omitempty"`
+	Auth  string                   `json:"auth,omitempty"`
 	// Origin is the origin of the call's first request, if Auth is set: see ToolInput.
 	Origin string `json:"origin,omitempty"`
 	// Overlay has the changes of all next_call so far; it is applied whenever fields are rendered again.

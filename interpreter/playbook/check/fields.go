@@ -167,6 +167,9 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 	}
 	if playbook.TraitsOf(spec.Name).IntoFile {
 		checkReadFile(c, inner)
+		if batch := inner.Field(playbook.FieldBatch); batch != nil {
+			c.Errorf(batch.Pos, codeFieldType, "batch of a transfer is written beside %s, not in it; move it there", field.Name)
+		}
 	}
 	as := inner.Field("format")
 	switch {

@@ -131,3 +131,33 @@ func checkSourceLoop(c *checker, step *playbook.Step) {
 			"incremental does not work in a loop over a source; read the list in an earlier step, and use its result in collection")
 	}
 }
+
+// checkReadBatch reports a batch of a file that is not read in batches.
+func checkReadBatch(c *checker, call playbook.CallAt) {
+	batch := call.Action.Field(playbook.FieldBatch)
+	switch {
+	case batch == nil || call.Spot == playbook.AtWorkbook:
+		return
+	case call.Step != nil && call.Step.Loop != nil:
+		c.Errorf(batch.Pos, playbook.CodeConflict, "a step reads a file at once; batch of its loop is written below loop, and that of a source below loop.source")
+		return
+	case call.Step == nil || !call.Step.IsSource():
+		c.Errorf(batch.Pos, playbook.CodeConflict,
+			"a step reads a file at once, and batch applies only to the source of a loop; remove it, or for a large file use tool: transfer or loop.source")
+		return
+	}
+	if _, reads := call.Step.BatchPath(call.Action); reads {
+		return
+	}
+	for _, policy := range call.Step.Retry {
+		if policy.Then.NextCall != nil {
+			c.Errorf(policy.Then.Words.Place("next_call", policy.Pos), playbook.CodeConflict, "a source with batch reads its file to the end, one page after the other; remove next_call, or batch")
+			return
+		}
+	}
+	pos := batch.Pos
+	if call.Step.Rows != nil {
+		pos = call.Step.Rows.Pos
+	}
+	c.Errorf(pos, playbook.CodeConflict, "the rows of a file that is read in batches are found by names with dots between them, such as data.items; remove the index, or batch")
+}

@@ -85,7 +85,7 @@ func checkMovedTo(c *checker, call playbook.CallAt, to *playbook.Action) {
 
 // checkWrittenFile checks how a sink writes a file: its format, its compression, and what only applies when files are read.
 func checkWrittenFile(c *checker, action *playbook.Action) {
-	for _, name := range []string{"member", "encoding", "xml"} {
+	for _, name := range []string{"member", "encoding", "xml", playbook.FieldBatch} {
 		if field := action.Field(name); field != nil {
 			c.Errorf(field.Pos, codeFieldType, "%s applies only when reading, and this writes a file; remove it", name)
 		}

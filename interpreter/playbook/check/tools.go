@@ -200,6 +200,7 @@ func checkCall(c *checker, call playbook.CallAt, name string) {
 			checkWrittenFile(c, call.Action)
 		} else {
 			checkReadFile(c, call.Action)
+			checkReadBatch(c, call)
 		}
 	}
 	checkAwaits(c, call, name)
