@@ -9,7 +9,139 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/source"
 )
+
+// Policy is one entry of retry: when it matches an outcome, Then applies.
+type Policy struct {
+	Number   int // from 1, in file order
+	Pos      source.Position
+	When     *Node // a condition
+	StopWhen *Node // a condition, nil if missing
+	Then     Then
+	Lent     *Lent // nil for a policy written in the retry itself
+}
+
+// Backoff says how delays grow.
+type Backoff string
+
+// The strategies of backoff; the zero value means exponential.
+const (
+	Exponential Backoff = "exponential"
+	Linear      Backoff = "linear"
+	Fixed       Backoff = "fixed"
+	NoBackoff   Backoff = "none"
+)
+
+// Jitter says how a delay is spread. The zero value is the default: proportional for failures, none for successes.
+type Jitter string
+
+// The kinds of jitter.
+const (
+	JitterNone         Jitter = "none"
+	JitterProportional Jitter = "proportional"
+	JitterFull         Jitter = "full"
+)
+
+// ExhaustionAction says what happens when a policy has used up its attempts.
+type ExhaustionAction string
+
+// The values of on_exhausted; the zero value means the default of the section retry.
+const (
+	ExhaustedFail     ExhaustionAction = "fail"
+	ExhaustedSucceed  ExhaustionAction = "succeed"
+	ExhaustedContinue ExhaustionAction = "continue"
+	ExhaustedPause    ExhaustionAction = "pause"
+)
+
+// Then is what a matching policy does. Pointer fields are nil if the author left them out; their defaults depend on
+// whether the match was a failure.
+type Then struct {
+	Pos          source.Position
+	Words        Words             // keys that the author wrote
+	Values       Words             // positions of their values
+	spelt        map[string]string // by word, the word of an older form from which it was converted
+	MaxAttempts  *int
+	Delay        *time.Duration
+	InitialDelay *time.Duration
+	MaxDelay     *time.Duration
+	Multiplier   *float64
+	Backoff      Backoff
+	Jitter       Jitter
+	MaxElapsed   *time.Duration
+	MaxWait      *time.Duration
+	OnExhausted  ExhaustionAction
+	AllowRepeat  bool
+	// EndOnRepeat makes the call succeed, with the pages so far, if a page repeats; otherwise a repeated page makes
+	// it fail.
+	EndOnRepeat bool
+	// Ignore turns a failure into an empty response.
+	Ignore bool
+	// Result is the data of a call that this policy ends as a success; nil if the author left it out.
+	Result *Node
+	// Fail is the message of a failure that replaces a success, nil to keep the success. Class and Type belong to
+	// that failure.
+	Fail  *Node
+	Class string
+	Type  *Node
+	// RetryAfter is the wait that the response requests, nil to read its headers; with Fail, the wait of that
+	// failure.
+	RetryAfter *Node
+	// Restart discards what was collected after a failure and starts the call again; RestartFull does so from the
+	// initial value of incremental.
+	Restart, RestartFull bool
+	// PagesPerActivity bounds the pages that one activity fetches; 0 is the default, 1 means one activity per page.
+	PagesPerActivity int
+	NextCall         *NextCall
+	Collect          *Collect
+	Sinks            []*Sink // sinks of the call's result, in order
+	PageSinks        []*Sink // sinks of each page, in order
+	// Repeats is true if any word is present that causes another attempt.
+	Repeats bool
+	// Delays lists Delay, InitialDelay and MaxDelay in file order, without missing ones.
+	Delays []Delay
+}
+
+// Delay is a word of then with a wait of the policy.
+type Delay struct {
+	Word  string
+	Value time.Duration
+}
+
+// NextCall changes the request after a success.
+type NextCall struct {
+	Pos     source.Position
+	Args    *Node
+	Params  *Node
+	Headers *Node
+	URL     *Node
+	Method  *Node
+	Body    *Node
+}
+
+// Strategy says how pages are collected.
+type Strategy string
+
+// The strategies of collect.
+const (
+	Append  Strategy = "append"
+	Replace Strategy = "replace"
+	Merge   Strategy = "merge"
+)
+
+// Collect combines pages into one result.
+type Collect struct {
+	Pos      source.Position
+	Words    Words // keys that the author wrote
+	Strategy Strategy
+	Path     string // dotted, with [n]; "" for the whole page
+	Into     string // name of the collected value in expressions; "pages" by default
+	Optional bool
+	MergeBy  []string // columns by which collected rows are merged when the call ends, nil for none
+	// Lists refuses pages that contribute anything but a list, because the author has not said that another value
+	// is an element.
+	Lists bool
+}
 
 // asRetry reads the retry of a section whose tool is known.
 func asRetry[T any](set func(*T, []*Policy)) reader[T] {

@@ -1,3 +1,4 @@
-// Package playbook decodes playbooks: from YAML to a model (decode_*.go, model.go), which package check checks. It
-// also has the traits and specs of tools (tools.go). The tables that drive the decoding also document the language.
+// Package playbook decodes playbooks: from YAML to a model, which package check checks. The model is in model.go, and
+// of policies in decode_retry.go; tables in decode_*.go have the keys. They also document the language. The package
+// also has the traits and specs of tools (tools.go).
 package playbook

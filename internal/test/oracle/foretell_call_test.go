@@ -1,6 +1,7 @@
 package oracle_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -76,16 +77,6 @@ func (r request) sent() asked {
 	}
 	a.headers = headersOf(func(name string) string { return plain(r.headers[name]) })
 	return a
-}
-
-// tally is what a policy counts.
-type tally struct {
-	failures, successes int
-	since               time.Duration // of the failures
-	polls               time.Duration // of the successes
-	restarts            int
-	matches             int  // that are counted still, told waits with them
-	matched             bool // a success of this call
 }
 
 // outcome is how an attempt ended.
@@ -230,7 +221,8 @@ func (c *predictedCall) fields() *failure {
 	if err != nil {
 		return c.expression()
 	}
-	method := c.s.method
+	// A method names no args, so it is rendered once: one of an earlier next_call stays.
+	method := cmp.Or(c.request.method, c.s.method)
 	if method == "" {
 		method = http.MethodGet
 		if c.s.tool == "webhook" {
@@ -306,18 +298,6 @@ func (a answer) retryAfter() time.Duration {
 	return time.Duration(max(said, 0)) * time.Second
 }
 
-// reads is the wait that retry_after of a policy gives, 0 for none.
-func (p *policy) reads(sc scope) (time.Duration, error) {
-	if wait, fixed := p.retryAfter.(time.Duration); fixed || p.retryAfter == nil {
-		return wait, nil
-	}
-	value, err := render(p.retryAfter, sc)
-	if seconds, isNumber := value.(int); isNumber && err == nil {
-		return time.Duration(max(seconds, 0)) * time.Second, nil
-	}
-	return 0, err
-}
-
 // names is what conditions and what a policy does see.
 func (c *predictedCall) names(out outcome) scope {
 	meta := map[string]any{"attempts": c.all, "pages": c.page}
@@ -364,218 +344,6 @@ func (c *predictedCall) asks(p *policy, out outcome) scope {
 	return would.names(out)
 }
 
-// decide asks the policies. It gives nil where the call goes on.
-func (c *predictedCall) decide(out outcome) *ended {
-	if out.failure != nil && out.failure.deaf {
-		return c.fails(out.failure)
-	}
-	page, last, partial, tallies := c.page, c.last, c.partial, slices.Clone(c.tallies)
-	if out.failure == nil {
-		c.page++
-		c.last = out.data
-		c.partial = out.partial
-		for i := range c.tallies {
-			c.tallies[i].failures = 0
-			c.tallies[i].matches = 0
-		}
-	}
-	for i, p := range c.s.retry {
-		sc := c.asks(p, out)
-		if p.stop != nil {
-			stops, err := p.stop.eval(sc)
-			if err != nil {
-				return c.fails(c.expression())
-			}
-			if truthy(stops) {
-				return c.ends(out, nil)
-			}
-		}
-		if p.when != nil {
-			matches, err := p.when.eval(sc)
-			if err != nil {
-				return c.fails(c.expression())
-			}
-			if !truthy(matches) {
-				continue
-			}
-		}
-		if p.fail != nil && out.failure == nil {
-			refused, failed := c.refuses(p, out, sc)
-			if failed != nil {
-				return c.fails(failed)
-			}
-			c.page, c.last, c.partial, c.tallies = page, last, partial, tallies
-			c.refused()
-			return c.decide(outcome{failure: refused})
-		}
-		c.tallies[i].matched = c.tallies[i].matched || out.failure == nil
-		if !p.repeats() {
-			return c.ends(out, p)
-		}
-		wait, goes := c.counts(i, p, out, sc)
-		if goes {
-			return c.goes(p, out, wait, sc)
-		}
-		switch p.onExhausted {
-		case "continue":
-		case "pause":
-			return c.awaitsPerson(i, p, out)
-		default:
-			return c.exhausted(p, out)
-		}
-		if out.failure != nil {
-			out.failure.exhausted = true
-		} else {
-			out.cut = true // there was more
-		}
-	}
-	return c.ends(out, nil)
-}
-
-// counts counts a match. It gives the wait before the next attempt, or that there is none.
-func (c *predictedCall) counts(i int, p *policy, out outcome, sc scope) (time.Duration, bool) {
-	t := &c.tallies[i]
-	count, since, most := &t.successes, &t.polls, 100
-	if p.next != nil {
-		most = 10_000
-	}
-	switch {
-	case out.failure != nil && p.restart:
-		count, since, most = &t.restarts, &t.since, 1
-	case out.failure != nil:
-		count, since, most = &t.failures, &t.since, 3
-	}
-	if p.maxAttempts > 0 {
-		most = p.maxAttempts
-	}
-	if p.restart {
-		most++ // it counts what follows
-	}
-	told := out.told
-	if out.failure != nil {
-		told = out.failure.told
-	}
-	names := p.namesWait()
-	if out.failure == nil && (p.next != nil || names) {
-		told = 0
-	}
-	if read, err := p.reads(sc); err == nil && read > 0 {
-		told = read
-	}
-	if t.matches++; t.matches == 1 {
-		*since = c.now
-	}
-	free := out.failure != nil && told > 0 && !p.restart
-	if !free {
-		*count++
-		if *count >= most {
-			return 0, false
-		}
-	}
-	wait := p.wait(*count)
-	if out.failure == nil && p.next != nil && !names {
-		wait = 0
-	}
-	if told > 0 {
-		wait = told
-		bound := time.Hour
-		if p.maxWait > 0 {
-			bound = p.maxWait
-		}
-		if wait > bound {
-			return 0, false
-		}
-	}
-	if p.maxElapsed > 0 && c.now+wait-*since > p.maxElapsed {
-		return 0, false
-	}
-	return wait, true
-}
-
-// wait is delay(n).
-func (p *policy) wait(n int) time.Duration {
-	if p.delay != nil {
-		return *p.delay
-	}
-	initial := time.Second
-	if p.initial != nil {
-		initial = *p.initial
-	}
-	most := p.maxDelay
-	if most == 0 {
-		most = max(time.Minute, initial)
-	}
-	multiplier := 2
-	if p.multiplier > 0 {
-		multiplier = p.multiplier
-	}
-	switch p.backoff {
-	case "none":
-		return 0
-	case "fixed":
-		return initial
-	case "linear":
-		return min(initial*time.Duration(n), most)
-	}
-	d := initial
-	for range n - 1 {
-		d = min(d*time.Duration(multiplier), most)
-	}
-	return min(d, most)
-}
-
-// goes is a match that goes on: the same request again, the first, or the next one.
-func (c *predictedCall) goes(p *policy, out outcome, wait time.Duration, sc scope) *ended {
-	if out.failure != nil {
-		if !c.sleeps(wait) {
-			return c.failsWith(out, p)
-		}
-		if p.restart {
-			return c.restart()
-		}
-		return nil
-	}
-	if p.next == nil {
-		if !c.sleeps(wait) {
-			return c.skipped(p)
-		}
-		return nil
-	}
-	guarded := !p.allowRepeat
-	if guarded && c.had && same(c.before, out.data) {
-		return c.repeats(p, out, false)
-	}
-	part, err := c.collects(c.s.collectOf(p), out.data)
-	if err != nil {
-		return c.fails(err)
-	}
-	before := c.request
-	if failed := c.follow(p.next, c.names(out)); failed != nil {
-		_ = c.writes(p.page, c.pageID(), sc, part) // what failed first is told
-		return c.fails(failed)
-	}
-	if c.sent[before.sent().key()] = true; guarded && c.sent[c.request.sent().key()] {
-		if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil && p.endOnRepeat {
-			return c.fails(failed) // else the call has failed before
-		}
-		return c.repeats(p, out, true)
-	}
-	c.before, c.had, c.paged = out.data, true, p
-	if failed := c.writes(p.page, c.pageID(), sc, part); failed != nil {
-		return c.fails(failed)
-	}
-	for i, each := range c.s.retry {
-		if each.next == nil {
-			c.tallies[i].successes = 0
-		}
-	}
-	if !c.sleeps(wait) {
-		return c.skipped(p)
-	}
-	c.attempt = 0
-	return nil
-}
-
 func (c *predictedCall) pageID() string {
 	return fmt.Sprintf("%s page %d round %d", c.id, c.page, c.round)
 }
@@ -592,15 +360,6 @@ func (c *predictedCall) restart() *ended {
 		return c.fails(failed)
 	}
 	return nil
-}
-
-// repeats ends a call whose pages go round.
-func (c *predictedCall) repeats(p *policy, out outcome, collected bool) *ended {
-	if !p.endOnRepeat {
-		return c.fails(&failure{kind: "repeat", class: "final", attempt: c.all})
-	}
-	_ = collected // by then, where it was no repeated page
-	return c.succeeds(out, p, false)
 }
 
 // collects takes a page in, and gives what it contributed.

@@ -55,8 +55,8 @@ func TestEachKeyIsPredicted(t *testing.T) {
 			keys[whole] = true
 			written := regexp.MustCompile(`"` + key.Name + `[":]|\b` + key.Name + `: `).MatchString(code.String())
 			reason := notPredicted[whole]
-			assert.True(t, written || reason != "", "the oracle never writes %s: add a field to playbook_test.go, draw it in generate_retry_test.go or generate_words_test.go, "+
-				"and predict it in foretell_call_test.go; or say in notPredicted why a run does not depend on it", whole)
+			assert.True(t, written || reason != "", "the oracle never writes %s: add a field that writes it, draw it and predict it: for a key of a policy in policy_test.go, "+
+				"for another in playbook_test.go, generate_words_test.go and foretell_call_test.go; or say in notPredicted why a run does not depend on it", whole)
 			assert.False(t, written && reason != "", "the oracle writes %s: remove it from notPredicted", whole)
 		}
 	}
