@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reprise/interpreter/playbook"
 )
 
 // hole marks the place in the surrounding YAML where a word is inserted.
@@ -61,23 +63,74 @@ func readSamples(text string) samples {
 	return all
 }
 
-// exampleOf returns the example of a word in its section, or else the one for all sections.
-func (s samples) exampleOf(section, word string) wordForm {
+// exampleOf returns the example of a word in its section, or else the one for all sections. A word that no file has
+// is written with a plain value, if its kind has one.
+func (s samples) exampleOf(section, word, plain string) wordForm {
 	one, found := s[section][word]
 	if !found {
 		one = wordForm{s[every][word].snippet, s[section][""].around}
+	}
+	if one.snippet == "" && plain != "" {
+		one.snippet = word + ": " + plain
 	}
 	return one
 }
 
 // ofField returns the example of a tool's field. Table fields of sqlite use the examples of postgres.
-func (s samples) ofField(tool, field string) wordForm {
-	one := s.exampleOf(tool, field)
-	if one.snippet == "" && tool == "sqlite" {
-		one = s.exampleOf("postgres", field)
-		one.around = strings.NewReplacer("tool: postgres", "tool: sqlite", "auth: pg_main", "path: orders.db").Replace(one.around)
+func (s samples) ofField(tool string, field playbook.Field) wordForm {
+	_, found := s[tool][field.Name]
+	if found || tool != "sqlite" || s["postgres"][""].around == "" || s[every][field.Name].snippet != "" {
+		return s.exampleOf(tool, field.Name, plainValueOfField(field))
 	}
+	one := s.exampleOf("postgres", field.Name, plainValueOfField(field))
+	one.around = strings.NewReplacer("tool: postgres", "tool: sqlite", "auth: pg_main", "path: orders.db").Replace(one.around)
 	return one
+}
+
+// plainValueOf returns a value of a key that its kind alone gives, and that is not its default; "" if an example has
+// to be written.
+func plainValueOf(key playbook.Key) string {
+	switch key.Kind {
+	case playbook.WordBoolean:
+		return otherBoolean(key.Default)
+	case playbook.WordChoice:
+		return otherChoice(key.Accepted, key.Default)
+	case playbook.WordDuration, playbook.WordLimit:
+		return plainDuration
+	default:
+		return ""
+	}
+}
+
+// plainValueOfField is plainValueOf for a field of a tool.
+func plainValueOfField(field playbook.Field) string {
+	switch {
+	case field.Kind == playbook.KindBoolean:
+		return otherBoolean(field.Default)
+	case len(field.Enum) > 0 && (field.Kind == playbook.KindLiteral || field.Kind == playbook.KindChoice):
+		return otherChoice(field.Enum, field.Default)
+	case field.Kind == playbook.KindDuration:
+		return plainDuration
+	}
+	return ""
+}
+
+const plainDuration = "10m"
+
+func otherBoolean(usual string) string {
+	if usual == "true" {
+		return "false"
+	}
+	return "true"
+}
+
+func otherChoice(words []string, usual string) string {
+	for _, word := range words {
+		if word != usual {
+			return word
+		}
+	}
+	return ""
 }
 
 // readNames parses the examples of names in expressions.

@@ -48,7 +48,7 @@ func (r *Reference) addKeys(sections []playbook.Section, kind Kind) {
 	for _, section := range sections {
 		r.keys[section.Name], r.spellings[section.Name] = map[string]Entry{}, map[string]string{}
 		for _, key := range section.Keys {
-			example := examples.exampleOf(strings.TrimPrefix(section.Name, "test "), key.Name)
+			example := examples.exampleOf(strings.TrimPrefix(section.Name, "test "), key.Name, plainValueOf(key))
 			entry := Entry{
 				Kind: kind, Name: strings.TrimPrefix(paths[section.Name]+"."+key.Name, "."), Doc: toSentence(key.Doc), Type: TypeOfKey(key), Bounds: boundsText(key),
 				Default: key.Default, Words: key.Accepted, Required: key.Required, Snippet: example.snippet, Example: example.wholeYAML(),

@@ -206,7 +206,7 @@ func (r *Reference) addTools(tools playbook.Tools) {
 		})
 		r.fields[name] = map[string]Entry{}
 		for _, field := range spec.DescribedFields() {
-			example := fieldExamples.ofField(name, field.Name)
+			example := fieldExamples.ofField(name, field)
 			r.addAt(Entry{
 				Kind: OfField, Name: name + "." + field.Name, Doc: field.Doc + needsText(field), Type: fieldTypes[field.Kind], Default: field.Default, Words: field.Enum,
 				Where: []string{"a call of " + name}, Required: field.Required, Snippet: example.snippet, Example: example.wholeYAML(),

@@ -153,7 +153,7 @@ func TestWordsHaveExamples(t *testing.T) {
 		case reference.OfKey, reference.OfField:
 			_, word, _ := cutLast(entry.Name)
 			if !assert.Regexp(t, `^"?`+word+`"?: `, strings.ReplaceAll(entry.Snippet, "\n", " "),
-				"%s has no example: write one under \"-- %s\" in %s", entry.Name, word, exampleFiles[entry.Kind]) {
+				"%s has no example: write one under \"-- %s\" in %s (its kind gives no value)", entry.Name, word, exampleFiles[entry.Kind]) {
 				continue
 			}
 			fallthrough
