@@ -151,7 +151,8 @@ func addNested(w *TableWrite, field string) *childTable {
 	name := w.nestedName(field)
 	own := w.in
 	own.Fields = map[string]expression.Value{"schema_contract": w.in.Fields["schema_contract"]}
-	write := &TableWrite{TableName: name, mode: w.mode, rejection: w.rejection, contract: w.contract, target: w.target, types: map[string]string{}}
+	write := &TableWrite{TableName: name, mode: w.mode, rejection: w.rejection, settleRules: w.settleRules, target: w.target}
+	write.types = map[string]string{}
 	write.unneeded, write.below, write.in = w.unneeded, w.below, own
 	write.target.Table = name.Shown
 	write.nests, write.made = true, true

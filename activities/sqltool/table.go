@@ -24,6 +24,7 @@ type TableWrite struct {
 	stateRows
 	tool.LedgerRecord
 	schemaChange
+	settleRules
 	tableColumns // once the write is settled
 	rejection
 	staging
@@ -35,13 +36,11 @@ type TableWrite struct {
 	// repeats says that several rows have one key, by the database's equality.
 	repeats bool
 	// counted says that an earlier pass has counted the rows of the table that it writes.
-	counted  bool
-	cursor   *incremental.CursorField // that of the step, nil for none
-	planned  bool                     // nothing is written, and its rows are not known
-	contract contract
-	types    map[string]string     // declared types by columns
-	leftOut  interpreter.RowCounts // what is not written
-	target   interpreter.TableRows // the table as figures name it
+	counted bool
+	cursor  *incremental.CursorField // that of the step, nil for none
+	planned bool                     // nothing is written, and its rows are not known
+	leftOut interpreter.RowCounts    // what is not written
+	target  interpreter.TableRows    // the table as figures name it
 	// unfit are the rows, by their numbers, that are refused for a value that would become another one.
 	unfit map[int]*RowRefusal
 	notes []string // warnings about the rows
@@ -52,6 +51,13 @@ type TableWrite struct {
 	refused []int // numbers of the rows that were rejected
 	// lenient leaves out rows that the database refuses. finding finds the first of them.
 	lenient, finding bool
+}
+
+// settleRules are what words of the sink say about values and columns. SettleWrite alone obeys them, and each write is
+// settled, also one in one message: a rule needs no decision elsewhere.
+type settleRules struct {
+	contract contract
+	types    map[string]string // declared types by columns
 }
 
 // TableName names a table.

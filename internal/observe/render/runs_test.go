@@ -2,12 +2,10 @@ package render_test
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
@@ -55,18 +53,6 @@ func TestEachFieldOfARunIsListed(t *testing.T) {
 	for name := range notListed {
 		assert.True(t, fields[name], "runs.Found has no field %s: remove it from notListed", name)
 	}
-}
-
-// requireEachColumn fails unless some run of a list has a value for each column, so that golden files of the list show it.
-func requireEachColumn(t *testing.T, list []runs.Found) {
-	t.Helper()
-	var whole runs.Found
-	fillValue(reflect.ValueOf(&whole).Elem(), samples.LocalBegan)
-	columns := func(list ...runs.Found) []string {
-		lines := strings.Split(render.RunsTable(list, samples.LocalBegan.Add(time.Hour), terminal.Paper{Width: 1000}), "\n")
-		return strings.Fields(lines[1]) // behind the frame
-	}
-	require.Equal(t, columns(whole), columns(list...), "give one of these runs a value for each column of runColumns (internal/observe/render/runs.go)")
 }
 
 // fillValue gives a value, and each exported field of a struct, something that is not its zero value.

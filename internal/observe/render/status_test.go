@@ -3,6 +3,7 @@ package render_test
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -229,7 +230,11 @@ func TestGoldenRuns(t *testing.T) {
 		{WorkflowID: "rates-8c4vwe", Playbook: "rates", Status: interpreter.Running, StartedAt: began, LateSeconds: 7380},
 		{WorkflowID: "patients-7x2k3q/reprocess-01a201eda681-1", Status: interpreter.Failed, StartedAt: began, EndedAt: began.Add(50 * time.Hour)},
 	}
-	requireEachColumn(t, found)
+	// A run with a value for each column, also for a new one.
+	var whole runs.Found
+	fillValue(reflect.ValueOf(&whole).Elem(), began)
+	whole.WorkflowID, whole.Playbook, whole.Status, whole.HeldBy, whole.EndedAt = "patients-1w8h0l", "patients", interpreter.Completed, "", began.Add(time.Hour)
+	found = append(found, whole)
 	for _, width := range []int{40, 80, 120} {
 		table := render.RunsTable(found, began.Add(3*time.Second), terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(table), width)

@@ -1,7 +1,9 @@
 package repo_test
 
 import (
+	"go/ast"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,6 +51,27 @@ func TestNamesInTheArchitectureExist(t *testing.T) {
 	require.Greater(t, len(all), 40)
 	for _, match := range all {
 		require.True(t, code[match[1]], "nothing in the code is named %s", match[1])
+	}
+}
+
+// nameInFile is a name of Go behind the file in which a document says that it is.
+var nameInFile = regexp.MustCompile("`(?:[a-z_]+/)*([a-z_]+\\.go)` \\(`([A-Za-z]+)`")
+
+// TestNamesAreInTheirFiles: a name that the architecture or a recipe gives beside a file is declared there.
+func TestNamesAreInTheirFiles(t *testing.T) {
+	t.Parallel()
+	declared := map[string]bool{}
+	for _, file := range goSources(t, func(string) bool { return true }) {
+		for _, each := range file.tree.Decls {
+			if function, ok := each.(*ast.FuncDecl); ok {
+				declared[path.Base(file.name)+" "+function.Name.Name] = true
+			}
+		}
+	}
+	all := nameInFile.FindAllStringSubmatch(read(t, filepath.Join("docs", "architecture.md"))+read(t, "CONTRIBUTING.md"), -1)
+	require.NotEmpty(t, all)
+	for _, match := range all {
+		require.True(t, declared[match[1]+" "+match[2]], "%s declares no %s", match[1], match[2])
 	}
 }
 
