@@ -79,7 +79,7 @@ func (s *stepPlanner) statesAt(ctx context.Context, at call.StateAt) (states []i
 		}
 		states, _, err = keeper.StatesOfGroups(ctx, prefix)
 	} else {
-		states, err = s.catalogue.States.StoreOf(at.Place, at.Group).States(ctx, prefix)
+		states, err = s.catalogue.States.StoreOf(at.Place, at.Group).States(ctx, prefix, "")
 	}
 	if at.Name != "" {
 		states = slices.DeleteFunc(states, func(state incremental.State) bool { return state.Name != at.Name })

@@ -66,6 +66,9 @@ type StateCommand struct {
 	// holds the state. With Queue, a list includes the holders.
 	Change *incremental.StateChange `json:"change,omitempty"`
 	Queue  string                   `json:"queue,omitempty"`
+	// Removal, if set, is made like a Change. After continues a list behind the state with that name.
+	Removal *incremental.Removal `json:"removal,omitempty"`
+	After   string               `json:"after,omitempty"`
 	// Held adds the holders of each state to the list of a Place, from all existing queues of states.
 	Held bool `json:"held,omitempty"`
 }
@@ -86,6 +89,8 @@ type StateAnswer struct {
 	Holders        []string  `json:"holders,omitempty"`
 	HeldSince      time.Time `json:"held_since,omitzero"`
 	HoldersUnknown string    `json:"holders_unknown,omitempty"`
+	// Removed are the names of the states that a Removal has removed; nil if none was made.
+	Removed []string `json:"removed,omitzero"`
 	// Held lists those States that runs hold, if the command has Held.
 	Held []HeldState `json:"held,omitempty"`
 	// Tool is the tool of the place.

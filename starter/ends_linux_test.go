@@ -42,7 +42,8 @@ var endings = map[string]string{
 	"dead-letters reprocess": "patients --address BLACKHOLE",
 	"state list":             "orders.yaml --address BLACKHOLE", "state show": "orders.yaml orders --address BLACKHOLE", "state reset": "orders.yaml orders --yes --address BLACKHOLE",
 	"state set": "orders.yaml orders 7 --yes --address BLACKHOLE", "state history": "orders.yaml orders --address BLACKHOLE",
-	"ui": "--listen 127.0.0.1:0 --address BLACKHOLE", "serve": "--listen 127.0.0.1:0 --address BLACKHOLE", "serve token new": "ada", "setup": "--address BLACKHOLE", "doctor": "--address BLACKHOLE", "replay": "--address BLACKHOLE",
+	"state prune": "shops.yaml --unused-since 90d --yes --address BLACKHOLE",
+	"ui":          "--listen 127.0.0.1:0 --address BLACKHOLE", "serve": "--listen 127.0.0.1:0 --address BLACKHOLE", "serve token new": "ada", "setup": "--address BLACKHOLE", "doctor": "--address BLACKHOLE", "replay": "--address BLACKHOLE",
 	"builds": "--address BLACKHOLE", "builds current": "v1 --address BLACKHOLE", "builds ramp": "v1 --address BLACKHOLE",
 	"builds move": "patients --to v1 --address BLACKHOLE", "builds retire": "v1 --to v2 --address BLACKHOLE", "builds delete": "v1 --address BLACKHOLE",
 	"demo-api": "--port 0", "options": "", "completion": "bash", "version": "", "dev": "--port 0 --ui-port 0 --page-port 0",
@@ -86,6 +87,8 @@ func TestEveryCommandEnds(t *testing.T) {
 		"slow_test.yaml": "playbook: sleeps.yaml\ntests: [{name: slow, expect: {status: completed}}]\n",
 		"orders.yaml": head + "workflow:\n  - step: orders\n    tool: http\n    url: http://BLACKHOLE/\n    params: {after: \"{{ incremental.value }}\"}\n" +
 			"    incremental: {cursor_path: id, initial_value: 0}\n    sink: {tool: sqlite, path: rows.db, table: one}\n",
+		"shops.yaml": head + "workflow:\n  - step: orders\n    tool: http\n    url: http://BLACKHOLE/\n    params: {after: \"{{ incremental.value }}\", shop: \"{{ shop }}\"}\n" +
+			"    incremental: {cursor_path: id, initial_value: 0}\n    loop: {collection: [1], element: shop, sink: {tool: sqlite, path: rows.db, table: one}}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}

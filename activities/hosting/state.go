@@ -76,9 +76,11 @@ func (s *StateStores) applyInput(ctx context.Context, in interpreter.StateInput)
 type StepStates interface {
 	Claim(ctx context.Context, claim incremental.Claim) (incremental.ClaimedState, error)
 	Move(ctx context.Context, writes []incremental.StateWrite) error
-	States(ctx context.Context, prefix string) ([]incremental.State, error)
+	// States returns the states whose names have a prefix, sorted by name, behind the one named after.
+	States(ctx context.Context, prefix, after string) ([]incremental.State, error)
 	History(ctx context.Context, name string) ([]incremental.StateChange, error)
 	Set(ctx context.Context, change incremental.StateChange) error
+	Remove(ctx context.Context, removal incremental.Removal) ([]string, error)
 }
 
 // StoreOf returns the store of a place, or of a group.

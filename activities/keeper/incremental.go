@@ -100,9 +100,9 @@ func refusalError(object interpreter.ErrorObject) error {
 // refuses messages over 2 MB.
 const MostListed = 2000
 
-// States returns the states whose names have a prefix.
-func (k Group) States(ctx context.Context, prefix string) ([]incremental.State, error) {
-	states, within := []incremental.State{}, incremental.NameRange{Prefix: prefix}
+// States returns the states whose names have a prefix, behind the one named after.
+func (k Group) States(ctx context.Context, prefix, after string) ([]incremental.State, error) {
+	states, within := []incremental.State{}, incremental.NameRange{Prefix: prefix, After: after}
 	for len(states) <= MostListed {
 		part, err := queryStates[incremental.State](ctx, incremental.WorkflowID(k.group), incremental.StatesQuery, within)
 		if err != nil || len(part) == 0 {
@@ -122,6 +122,12 @@ func (k Group) History(ctx context.Context, name string) ([]incremental.StateCha
 // Set changes a state for a person.
 func (k Group) Set(ctx context.Context, change incremental.StateChange) error {
 	return k.sendUpdate(ctx, incremental.SetUpdate, change, nil)
+}
+
+// Remove forgets states that are unchanged since they were listed, and returns their names.
+func (k Group) Remove(ctx context.Context, removal incremental.Removal) (removed []string, err error) {
+	err = k.sendUpdate(ctx, incremental.RemoveUpdate, removal, &removed)
+	return removed, err
 }
 
 // queryStates queries a workflow that keeps states, which may not exist.

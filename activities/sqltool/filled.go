@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"reprise/interpreter/expression"
 )
@@ -13,10 +14,12 @@ import (
 // a list, so the state keeps which of them have had some: one that has none when the state is claimed was dropped, renamed or emptied by
 // others, and rows up to the watermark would be missing there.
 
-// otherTablesText is the column other_tables of a state, where it is more than the list of its tables.
-type otherTablesText struct {
-	Tables []string `json:"tables"` // digests of those that the last claim names; nil where they are not known
-	Filled []string `json:"filled"`
+// stateNotes are the column other_tables of a state. It also has the time of the claim, because roles that write to the tables of
+// states may not add a column to them.
+type stateNotes struct {
+	Tables    []string  `json:"tables"` // digests of those that the last claim names; nil where they are not known
+	Filled    []string  `json:"filled"`
+	ClaimedAt time.Time `json:"claimed_at,omitzero"`
 }
 
 // markOf is what a state keeps of a table of children that has had rows.
@@ -41,28 +44,20 @@ func madeTables(filled []string) (tables []*TableWrite) {
 	return tables
 }
 
-// otherTables returns the column of a state for the tables of its last claim, and for those that have had rows; nil where nothing is known.
-func otherTables(digests, filled []string) any {
-	var value any = digests
-	switch {
-	case len(filled) > 0:
-		value = otherTablesText{digests, filled}
-	case digests == nil:
-		return nil
-	}
-	text, _ := json.Marshal(value) //nolint:errchkjson // texts
+// columnText returns the column of a state.
+func (n stateNotes) columnText() string {
+	text, _ := json.Marshal(n) //nolint:errchkjson // texts and a time
 	return string(text)
 }
 
-// readOtherTables reads what otherTables has written.
-func readOtherTables(text string) (tables, filled []string, err error) {
+// readNotes reads the column of a state; older builds wrote the tables alone.
+func readNotes(text string) (n stateNotes, err error) {
 	if strings.HasPrefix(text, "[") {
-		err = json.Unmarshal([]byte(text), &tables)
-		return tables, nil, err
+		err = json.Unmarshal([]byte(text), &n.Tables)
+		return n, err
 	}
-	var both otherTablesText
-	err = json.Unmarshal([]byte(text), &both)
-	return both.Tables, both.Filled, err
+	err = json.Unmarshal([]byte(text), &n)
+	return n, err
 }
 
 // recordFilled records which tables of children have rows once a write has written to them.
@@ -76,13 +71,13 @@ func recordFilled(ctx context.Context, tx StateTx, w *TableWrite) error {
 	if err != nil {
 		return err
 	}
-	var tables, filled []string
+	var notes stateNotes
 	if text != nil {
-		if tables, filled, err = readOtherTables(*text); err != nil {
+		if notes, err = readNotes(*text); err != nil {
 			return err
 		}
 	}
-	next := slices.Clone(filled)
+	next := slices.Clone(notes.Filled)
 	for _, table := range w.childTables() {
 		mark, done := markOf(table), w.below.done[table.Shown]
 		has := done.affected > 0
@@ -101,9 +96,10 @@ func recordFilled(ctx context.Context, tx StateTx, w *TableWrite) error {
 		}
 	}
 	slices.Sort(next)
-	if slices.Equal(next, filled) {
+	if slices.Equal(next, notes.Filled) {
 		return nil
 	}
-	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET other_tables = $2 WHERE name = $1", name, otherTables(tables, next))
+	notes.Filled = next
+	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET other_tables = $2 WHERE name = $1", name, notes.columnText())
 	return err
 }

@@ -67,6 +67,15 @@ func (k StateTool) SetState(ctx context.Context, in interpreter.ToolInput, chang
 	return k.Change(ctx, in, !change.To.IsZero(), func(tx StateTx) error { return setState(ctx, tx, change) })
 }
 
+// RemoveStates forgets states that are unchanged since they were listed.
+func (k StateTool) RemoveStates(ctx context.Context, in interpreter.ToolInput, removal incremental.Removal) (removed []string, err error) {
+	err = k.Change(ctx, in, false, func(tx StateTx) (err error) {
+		removed, err = removeStates(ctx, tx, removal)
+		return err
+	})
+	return removed, err
+}
+
 // StateHistory returns the changes of a state.
 func (k StateTool) StateHistory(ctx context.Context, in interpreter.ToolInput, name string) (changes []incremental.StateChange, err error) {
 	err = k.Read(ctx, in, func(tx StateTx) (err error) {

@@ -159,9 +159,11 @@ func scanState(scan func(...any) error) (s storedState, err error) {
 	}
 	s.Source = incremental.SourceIdentity{CursorPath: cursorPath, Type: incremental.CursorType(kind), Fingerprint: sourceMark}
 	if otherTables != nil {
-		if s.Tables, s.filled, err = readOtherTables(*otherTables); err != nil {
+		notes, err := readNotes(*otherTables)
+		if err != nil {
 			return s, err
 		}
+		s.Tables, s.filled, s.ClaimedAt = notes.Tables, notes.Filled, notes.ClaimedAt
 	}
 	if s.MovedAt, err = readTime(movedAt); err != nil {
 		return s, err
@@ -261,7 +263,7 @@ func claimState(ctx context.Context, tx StateTx, claim incremental.Claim, tables
 	_, err = tx.Exec(ctx, "UPDATE "+StateTable+" SET holder = $2, run = $3, last_write = 0, rows_written = 0, found_watermark = watermark, found_position = position, "+
 		"cursor_path = $4, cursor_type = $5, fingerprint = $6, known_to = "+lastKnown(tx.Dialect(), "$7", "$8")+", row_key = $9, target = $10, known_as = $11, other_tables = $12 WHERE name = $1",
 		claim.Name, state.Holder, state.Run, state.Source.CursorPath, string(state.Source.Type), state.Source.Fingerprint,
-		statePrefix(claim.Name, withCursor), statePrefix(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, otherTables(state.Tables, state.filled))
+		statePrefix(claim.Name, withCursor), statePrefix(claim.Name, behindRows), rowKey(claim), state.Table, state.knownAs, stateNotes{state.Tables, state.filled, time.Now().UTC()}.columnText())
 	if err != nil {
 		return claimed, err
 	}
@@ -619,6 +621,25 @@ func setState(ctx context.Context, tx StateTx, change incremental.StateChange) e
 		"found_watermark = $2, found_position = $3, rows_written = 0, known_from = NULL, row_key = NULL, target = '', other_tables = NULL, moved_at = "+tx.Dialect().Now+" WHERE name = $1",
 		change.Name, watermark, position)
 	return err
+}
+
+// removeStates forgets states that are unchanged since they were listed, and returns their names.
+func removeStates(ctx context.Context, tx StateTx, removal incremental.Removal) (removed []string, err error) {
+	for _, listed := range removal.States {
+		change := removal.ChangeOf(listed)
+		state, found, err := findAndLock(ctx, tx, change)
+		switch {
+		case err != nil:
+			return nil, err
+		case !found || !listed.IsUnchanged(state.State):
+			continue
+		}
+		if err := setState(ctx, tx, change); err != nil {
+			return nil, err
+		}
+		removed = append(removed, listed.Name)
+	}
+	return removed, nil
 }
 
 // findAndLock returns and locks the row to be changed. It creates a missing one, unless the

@@ -99,6 +99,10 @@ type StateStore interface {
 	// forgets the state and the rows that it knows. Afterwards no call holds it.
 	SetState(ctx context.Context, in interpreter.ToolInput, change incremental.StateChange) error
 
+	// RemoveStates forgets states as SetState does, in one transaction, unless they have been used since they were
+	// listed. It returns the names of those that it has forgotten.
+	RemoveStates(ctx context.Context, in interpreter.ToolInput, removal incremental.Removal) ([]string, error)
+
 	// StateHistory returns the changes of a state, the oldest first. All moves of one call
 	// count as one change.
 	StateHistory(ctx context.Context, in interpreter.ToolInput, name string) ([]incremental.StateChange, error)

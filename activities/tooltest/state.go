@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -16,6 +17,7 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 // States are the cases of a tool that keeps states between runs, on an empty database.
@@ -43,7 +45,7 @@ func (s States) Run(t *testing.T) {
 		"claim": stateIsClaimed, "another source": stateOfAnother, "another table": stateOfAnotherTable, "other tables": stateOfOtherTables, "without table": stateWithoutTable, "without tables of children": stateWithoutChildren, "emptied": emptiedByItsRows, "claims at once": statesClaimedAtOnce,
 		"move": stateMoves, "fence": stateIsFenced, "rows again": rowsComeAgain, "rows below": rowsBelow, "args": argsForRows, "keys": keysOfRows,
 		"written again": writtenAgain, "note and key": noteAndKey, "failed": failedWriteMovesNothing, "many": manyRows,
-		"set": stateIsSet, "reset": stateIsReset, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
+		"set": stateIsSet, "reset": stateIsReset, "removed": unusedStatesAreRemoved, "history": stateHasHistory, "list": statesAreListed, "token": tokenMoves,
 		"order of positions": positionsAreOrdered, "missing": rowsWithoutCursor, "of its own": stateOfItsOwn,
 		"watermark behind rows": watermarkIsBehindRows, "model": statesFollowTheModel, "as in memory": statesAreAsInMemory, "blocks": rowsInBlocks, "ordered pages": orderedPages,
 		"tied pages": tiedPages, "known when claimed": knownWhenClaimed, "known from": rowsKnownFrom, "another key": rowsOfAnotherKey, "known in another table": knownInAnotherTable,
@@ -819,6 +821,43 @@ func stateIsReset(s *StateTest) {
 	s.RequireMoved(err, "set or forgotten")
 	require.Zero(s, s.ClaimState("b"))
 	require.Equal(s, 1, s.MustWrite(s.StateWrite("b", 1, MoveTo(6), nil), Row(6, 6)))
+}
+
+// unusedStatesAreRemoved removes states with what they know of rows; those that are used after they were listed stay.
+func unusedStatesAreRemoved(s *StateTest) {
+	before := time.Now().Add(-time.Minute)
+	removed, err := s.Keeper.RemoveStates(s.Context(), s.input(s.Table), incremental.Removal{States: []incremental.ListedState{{Name: "none of " + s.State}}, By: "ann"})
+	require.NoError(s, err)
+	require.Empty(s, removed)
+	elements := map[string]*StateTest{}
+	for _, name := range []string{"claimed", "gone", "moved", "set"} {
+		one := *s
+		one.State += "/" + name
+		elements[name] = &one
+		one.ClaimState("a" + name)
+		one.MustWrite(one.StateWrite("a"+name, 1, MoveTo(5), nil), Row(len(elements), 5))
+	}
+	listed, err := s.Keeper.States(s.Context(), s.input(s.Table), s.State+"/")
+	require.NoError(s, err)
+	for _, state := range listed {
+		require.True(s, state.ClaimedAt.After(before) && state.UsedAt().After(before))
+	}
+	elements["claimed"].ClaimState("b")
+	elements["moved"].MustWrite(elements["moved"].StateWrite("amoved", 2, MoveTo(6), nil), Row(6, 6))
+	require.NoError(s, s.Keeper.SetState(s.Context(), s.input(s.Table), incremental.StateChange{Name: elements["set"].State, By: "ann", To: At(2)}))
+	removal := incremental.Removal{States: lists.Map(listed, incremental.State.ListedState), By: "ann", Note: "closed"}
+	removed, err = s.Keeper.RemoveStates(s.Context(), s.input(s.Table), removal)
+	require.NoError(s, err)
+	gone := elements["gone"]
+	require.Equal(s, []string{gone.State}, removed)
+	require.Nil(s, gone.Watermark())
+	require.Zero(s, gone.CountKnown())
+	require.Equal(s, []string{"run of agone: <nil> -> 5 ", "ann: 5 -> <nil> closed"}, gone.history())
+	_, err = gone.Write(gone.WriteInput(Row(7, 7)), gone.StateWrite("agone", 2, MoveTo(7), nil))
+	gone.RequireMoved(err, "set or forgotten")
+	for name, state := range map[string]int{"claimed": 5, "moved": 6, "set": 2} {
+		require.Equal(s, state, elements[name].Watermark(), name)
+	}
 }
 
 func stateHasHistory(s *StateTest) {

@@ -299,7 +299,8 @@ func (s *StateTest) requireAsInMemory(memory *incremental.Keeper, step int) {
 	here := memory.States(incremental.NameRange{})
 	for i := range there {
 		there[i].Table, there[i].Source = "", there[i].Source.DigestIdentity()
-		there[i].MovedAt = here[i].MovedAt
+		require.Equal(s, here[i].ClaimedAt.IsZero(), there[i].ClaimedAt.IsZero(), step)
+		there[i].MovedAt, there[i].ClaimedAt = here[i].MovedAt, here[i].ClaimedAt
 	}
 	require.Equal(s, fmt.Sprint(here), fmt.Sprint(there), step)
 	shown := func(changes []incremental.StateChange) []string {

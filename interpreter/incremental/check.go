@@ -33,6 +33,9 @@ const (
 	maxCursor = 8000
 	// maxMoves bounds the moves of one command, all of which are made within one workflow task.
 	maxMoves = 10_000
+	// MaxRemoved bounds the states of a Removal: all of them are removed within one workflow task or transaction, which
+	// keeps others waiting.
+	MaxRemoved = 500
 	// maxTables bounds the tables of a claim, which the workflow of a state keeps.
 	maxTables = 1000
 )
@@ -91,4 +94,17 @@ func (c StateChange) Check() error {
 		return err
 	}
 	return checkName(c.Name)
+}
+
+// Check returns an error for a removal that no command makes.
+func (r Removal) Check() error {
+	if len(r.States) == 0 || len(r.States) > MaxRemoved {
+		return fmt.Errorf("%d states to remove at once; 1 to %d go together", len(r.States), MaxRemoved)
+	}
+	for _, listed := range r.States {
+		if err := r.ChangeOf(listed).Check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -86,6 +86,7 @@ func (r StateEntry) DecideClaim(claim Claim, target ClaimTarget, now time.Time) 
 	}
 	next.Found, next.Holder, next.Last = next.Watermark, claim.Holder, 0
 	next.Run, next.Rows, next.Source, next.Table, next.Tables = claim.Run, 0, claim.Source, d.Table.Name, claim.TableDigests()
+	next.ClaimedAt = now
 	return d, nil
 }
 
@@ -223,6 +224,6 @@ func (r StateEntry) Set(change StateChange, now time.Time) (next StateEntry, cha
 	}
 	change.At, change.From = now, r.Watermark
 	r.Watermark, r.Found, r.MovedAt = change.To, change.To, now
-	r.Holder, r.Run, r.Last, r.Rows, r.Table, r.Tables = "", "", 0, 0, "", nil
+	r.Holder, r.Run, r.Last, r.Rows, r.Table, r.Tables, r.ClaimedAt = "", "", 0, 0, "", nil, time.Time{}
 	return r, append(changes, change)
 }

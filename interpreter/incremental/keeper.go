@@ -55,6 +55,9 @@ type keptState struct {
 	Source SourceIdentity `json:"source,omitzero"` // with a digest of its fingerprint
 	Tables []string       `json:"tables,omitzero"` // as in State
 	At     time.Time      `json:"at,omitzero"`
+	// Claimed is when Run claimed the state, in Unix seconds: the states of a loop have similar ones, so these are
+	// compressed well.
+	Claimed int64 `json:"claimed,omitempty"`
 	// Moved says that the holder has moved the watermark.
 	Moved bool `json:"moved,omitempty"`
 }
@@ -271,6 +274,18 @@ func (k *Keeper) Set(change StateChange, now time.Time) *Refusal {
 	return nil
 }
 
+// Remove forgets those states that are unchanged since they were listed, and returns their names.
+func (k *Keeper) Remove(removal Removal, now time.Time) []string {
+	removed := []string{}
+	for _, listed := range removal.States {
+		if s, found := k.getState(listed.Name); found && listed.IsUnchanged(s.shownState()) {
+			k.Set(removal.ChangeOf(listed), now)
+			removed = append(removed, listed.Name)
+		}
+	}
+	return removed
+}
+
 // recordChanges stores changes, and drops the oldest ones beyond the bounds.
 func (k *Keeper) recordChanges(changes ...StateChange) {
 	for _, change := range changes {
@@ -338,6 +353,9 @@ func (s *keptState) stateEntry() StateEntry {
 		State: State{Name: s.Name, Watermark: s.Watermark, Source: s.Source, Run: s.Run, Rows: s.Rows, Tables: s.Tables, MovedAt: s.At},
 		Found: s.Watermark, Holder: s.Holder, Last: s.Number,
 	}
+	if s.Claimed != 0 {
+		entry.ClaimedAt = time.Unix(s.Claimed, 0).UTC()
+	}
 	if s.Moved {
 		entry.Found = s.Found
 	}
@@ -353,6 +371,9 @@ func stateOf(e StateEntry) keptState {
 	}
 	if e.Holder == "" {
 		s.Found = Cursor{}
+	}
+	if !e.ClaimedAt.IsZero() {
+		s.Claimed = e.ClaimedAt.Unix()
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/lists"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -467,4 +468,41 @@ func TestWorkflowID(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	require.Less(t, len(incremental.WorkflowID(long)), 1000)
 	require.NotEqual(t, incremental.WorkflowID(long), incremental.WorkflowID(long+"y"))
+}
+
+// TestKeeperRemoves: a state that a call has claimed, or a person has set, since it was listed stays.
+func TestKeeperRemoves(t *testing.T) {
+	t.Parallel()
+	script := keeperScript{t, &incremental.Keeper{}, noon}
+	for _, line := range []string{"a claims s1", "a moves s1 1 to 10", "a claims s2", "a claims s3", "a moves s3 1 to 5", "a claims s4", "ana sets s5 to 7"} {
+		script.do(line)
+	}
+	listed := script.keeper.States(incremental.NameRange{})
+	require.Len(t, listed, 5)
+	require.Equal(t, noon.Add(time.Second), listed[0].UsedAt().Add(-time.Second), "it has moved a second after it was claimed")
+	require.Equal(t, listed[1].ClaimedAt, listed[1].UsedAt())
+	require.Equal(t, listed[4].MovedAt, listed[4].UsedAt(), "a person has set it")
+	for _, line := range []string{"b claims s2", "a moves s3 2 to 6"} {
+		script.do(line)
+	}
+	removal := incremental.Removal{States: lists.Map(append(listed, incremental.State{Name: "absent"}), incremental.State.ListedState), By: "ana", Note: "closed"}
+	require.NoError(t, removal.Check())
+	require.Equal(t, []string{"s1", "s4", "s5"}, script.keeper.Remove(removal, noon.Add(time.Hour)))
+	require.Empty(t, script.keeper.Remove(removal, noon.Add(time.Hour)))
+	left := script.keeper.States(incremental.NameRange{})
+	require.Equal(t, []string{"s2", "s3"}, lists.Map(left, func(state incremental.State) string { return state.Name }))
+	changes := script.keeper.History("s1")
+	require.Equal(t, incremental.StateChange{Name: "s1", At: noon.Add(time.Hour), By: "ana", From: cursor(t, 10), Note: "closed"}, changes[len(changes)-1])
+
+	require.Error(t, incremental.Removal{By: "ana"}.Check())
+	require.Error(t, incremental.Removal{States: make([]incremental.ListedState, incremental.MaxRemoved+1), By: "ana"}.Check())
+	require.Error(t, incremental.Removal{States: removal.States}.Check())
+}
+
+// TestUseOfOlderBuilds: it is not known when an older build has claimed a state that it may have moved long before.
+func TestUseOfOlderBuilds(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, incremental.State{Name: "s", Run: "shop-1", MovedAt: noon}.UsedAt())
+	require.Equal(t, noon, incremental.State{Name: "s", MovedAt: noon}.UsedAt())
+	require.Equal(t, noon, incremental.State{Name: "s", Run: "shop-1", ClaimedAt: noon, MovedAt: noon.Add(-time.Hour)}.UsedAt())
 }

@@ -11,10 +11,12 @@ import (
 const (
 	WorkflowName = "StateWorkflow"
 	// ClaimUpdate takes a Claim and returns a ClaimedState. MoveUpdate takes a list of StateWrite and returns a
-	// MoveResult. SetUpdate takes a StateChange.
-	ClaimUpdate = "claim"
-	MoveUpdate  = "move"
-	SetUpdate   = "set"
+	// MoveResult. SetUpdate takes a StateChange. RemoveUpdate takes a Removal and returns the names of the states that
+	// were removed.
+	ClaimUpdate  = "claim"
+	MoveUpdate   = "move"
+	SetUpdate    = "set"
+	RemoveUpdate = "remove"
 	// UndoSignal takes a list of StateWrite, which are undone whether or not a MoveUpdate has applied them.
 	UndoSignal = "undo"
 	// StatesQuery takes a NameRange and returns a list of State. HistoryQuery takes a name and returns a list of

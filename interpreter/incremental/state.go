@@ -150,7 +150,9 @@ type State struct {
 	Source    SourceIdentity `json:"source"`
 	Run       string         `json:"run,omitempty"` // the last run that claimed it, which may hold it
 	MovedAt   time.Time      `json:"moved_at,omitzero"`
-	Rows      int64          `json:"rows,omitempty"` // number of rows that its last call has written
+	// ClaimedAt is when Run claimed it; zero if no run has since a person has set it, or if an older build did.
+	ClaimedAt time.Time `json:"claimed_at,omitzero"`
+	Rows      int64     `json:"rows,omitempty"` // number of rows that its last call has written
 	// Table is the canonical name of the table that it is kept for; "" if Temporal keeps it, or if a person has set
 	// it since.
 	Table string `json:"table,omitempty"`
@@ -167,6 +169,49 @@ type State struct {
 // moved.
 func (s State) ReadsFrom(as Form, lag Lag) Cursor {
 	return as.NotBelow(as.BeforeLag(s.Watermark, lag), s.KnownFrom)
+}
+
+// UsedAt returns when a run or a person last used the state: a claim counts even if it moves nothing. It is zero if that
+// is unknown, because an older build claimed the state last.
+func (s State) UsedAt() time.Time {
+	if s.Run != "" && s.ClaimedAt.IsZero() {
+		return time.Time{}
+	}
+	if s.ClaimedAt.After(s.MovedAt) {
+		return s.ClaimedAt
+	}
+	return s.MovedAt
+}
+
+// ListedState returns the state as a Removal names it.
+func (s State) ListedState() ListedState {
+	return ListedState{Name: s.Name, Run: s.Run, ClaimedAt: s.ClaimedAt, MovedAt: s.MovedAt}
+}
+
+// ListedState is a state as it was listed: one that a call has claimed or moved since, or a person has set, is another.
+type ListedState struct {
+	Name      string    `json:"name"`
+	Run       string    `json:"run,omitempty"`
+	ClaimedAt time.Time `json:"claimed_at,omitzero"`
+	MovedAt   time.Time `json:"moved_at,omitzero"`
+}
+
+// IsUnchanged reports whether the state is still as it was listed.
+func (l ListedState) IsUnchanged(now State) bool {
+	return l.Run == now.Run && l.ClaimedAt.Equal(now.ClaimedAt) && l.MovedAt.Equal(now.MovedAt)
+}
+
+// Removal is a person's request to forget states whose elements are gone. States that have been used since they were
+// listed stay. Kept in workflow history.
+type Removal struct {
+	States []ListedState `json:"states"`
+	By     string        `json:"by"`
+	Note   string        `json:"note,omitempty"`
+}
+
+// ChangeOf returns the change that forgets one of the states.
+func (r Removal) ChangeOf(listed ListedState) StateChange {
+	return StateChange{Name: listed.Name, By: r.By, Note: r.Note}
 }
 
 // StateChange is one change of a state, in its history.

@@ -24,6 +24,11 @@ func OutputFlagOf(command *cobra.Command, into *string, note string, formats ...
 
 // ParseSince parses a time, or a duration before now.
 func ParseSince(text string, now time.Time) (time.Time, error) {
+	return ParseSinceOf("--since", text, now)
+}
+
+// ParseSinceOf is ParseSince for a flag with another name.
+func ParseSinceOf(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -40,7 +45,7 @@ func ParseSince(text string, now time.Time) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, UsageError("--since %q: expected a duration or a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", text)
+	return time.Time{}, UsageError("%s %q: expected a duration or a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z", flag, text)
 }
 
 // StepOf moves the step from the arguments, where it follows the run, to *step, and returns the other arguments.

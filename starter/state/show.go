@@ -39,8 +39,10 @@ type stateDocument struct {
 	// Behind is how far the watermark lies in the past, in seconds; nil if cursors are not times.
 	Behind  *float64  `json:"behind_seconds,omitempty"`
 	MovedAt time.Time `json:"moved_at,omitzero"`
-	Run     string    `json:"run,omitempty"` // that claimed it last
-	Rows    int64     `json:"rows"`          // that its last call has written
+	// ClaimedAt is when Run claimed it.
+	ClaimedAt time.Time `json:"claimed_at,omitzero"`
+	Run       string    `json:"run,omitempty"` // that claimed it last
+	Rows      int64     `json:"rows"`          // that its last call has written
 	// Table is the table that the state belongs to, as its database names it.
 	Table string `json:"table,omitempty"`
 	// HeldBy are the runs that hold the step's states now; nil if that is not known. HeldSince is when the first of
@@ -64,7 +66,7 @@ func newStateDocument(of keptStep, found foundStates, state incremental.State, n
 func documentOf(state incremental.State, of incremental.CursorType, keptBy string, now time.Time) stateDocument {
 	doc := stateDocument{
 		State: state.Name, KeptBy: keptBy, Type: of, Watermark: state.Watermark.Value, MovedAt: state.MovedAt, Run: state.Run, Rows: state.Rows,
-		Table: state.Table,
+		Table: state.Table, ClaimedAt: state.ClaimedAt,
 	}
 	if behind, ok := incremental.BehindNow(of, state.Watermark, now); ok {
 		seconds := behind.Round(time.Millisecond).Seconds()
@@ -301,6 +303,9 @@ func stateText(doc stateDocument, stored string, now time.Time) string {
 	line("held", heldText(doc, now))
 	if doc.Run != "" {
 		line("last run", doc.Run)
+		if !doc.ClaimedAt.IsZero() {
+			line("claimed", terminal.ClockText(doc.ClaimedAt, now))
+		}
 		line("rows", fmt.Sprint(doc.Rows))
 	}
 	return b.String()

@@ -28,7 +28,7 @@ import (
 // NewStateCommand returns the command state.
 func NewStateCommand(a *cli.App) *cobra.Command {
 	return cli.NewGroup("state", "states", newStateListCommand(a), oneStateCommand(a, "show", showState), newStateSetCommand(a), newStateResetCommand(a),
-		oneStateCommand(a, "history", showChanges))
+		newStatePruneCommand(a), oneStateCommand(a, "history", showChanges))
 }
 
 // stateOptions are the flags that the state commands share.
@@ -74,27 +74,36 @@ func (k keptStep) keptBy() string {
 	return k.at.Place.Tool
 }
 
-// loadKeptSteps returns the steps of a playbook that keep states, or only the named one.
-func loadKeptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
+// loadBook returns the playbook, in which the step keeps a state, and the workload of the command line.
+func (o *stateOptions) loadBook(a *cli.App, name, step string) (*playbook.Playbook, map[string]any, error) {
 	workload, err := o.workload.Read()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	checked, err := load.CheckValid(a, name, workload)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	book := checked.Book
 	if err := load.CheckKeysAreRead(a, book, workload, false); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o.local.Playbooks = cmp.Or(o.local.Playbooks, load.FolderOf(name))
 	known := book.FullRefreshable()
 	switch {
 	case len(known) == 0:
-		return nil, cli.UsageError("no step of playbook %s has incremental, so there is no state", book.Name)
+		return nil, nil, cli.UsageError("no step of playbook %s has incremental, so there is no state", book.Name)
 	case step != "" && !slices.Contains(known, step):
-		return nil, cli.UsageError("playbook %[2]s has no step %[1]q with a state; steps with a state: %[3]s", step, book.Name, strings.Join(known, ", "))
+		return nil, nil, cli.UsageError("playbook %[2]s has no step %[1]q with a state; steps with a state: %[3]s", step, book.Name, strings.Join(known, ", "))
+	}
+	return book, workload, nil
+}
+
+// loadKeptSteps returns the steps of a playbook that keep states, or only the named one.
+func loadKeptSteps(a *cli.App, name, step string, o *stateOptions) ([]keptStep, error) {
+	book, workload, err := o.loadBook(a, name, step)
+	if err != nil {
+		return nil, err
 	}
 	elements := make([]expression.Value, 0, len(o.elements))
 	for _, text := range o.elements {

@@ -74,6 +74,12 @@ func (k *states) serveUpdates(ctx workflow.Context) error {
 				return nil
 			},
 			workflow.UpdateHandlerOptions{Validator: incremental.StateChange.Check}),
+		workflow.SetUpdateHandlerWithOptions(ctx, incremental.RemoveUpdate,
+			func(ctx workflow.Context, removal incremental.Removal) ([]string, error) {
+				k.changed = true
+				return k.Remove(removal, workflow.Now(ctx)), nil
+			},
+			workflow.UpdateHandlerOptions{Validator: incremental.Removal.Check}),
 	)
 }
 

@@ -22,6 +22,7 @@ const (
 	LoginProof  ActionName = "login-proof" // what a person has brought from a login is exchanged
 	Logout      ActionName = "logout"
 	SetState    ActionName = "state-set"
+	PruneStates ActionName = "state-prune" // forgets states whose elements are gone
 	Attempt     ActionName = "attempt"   // a step's
 	Backfill    ActionName = "backfill"  // of the partitions of a playbook that have no run
 	RunAgain    ActionName = "run-again" // with the playbook and the input of a run

@@ -188,6 +188,11 @@ func updateAction(info *workflow.Info, in *interceptor.UpdateInput) (line audit.
 		by, line.Action = arg.By, audit.Logout // the workflow ID has the connection
 	case incremental.StateChange:
 		by, line.Action, line.Target.State = arg.By, audit.SetState, arg.Name
+	case incremental.Removal:
+		by, line.Action, line.Target.State = arg.By, audit.PruneStates, arg.States[0].Name
+		if more := len(arg.States) - 1; more > 0 { // the history of each state has its removal
+			line.Target.State += fmt.Sprintf(" and %d more", more)
+		}
 	default:
 		return line, false
 	}
