@@ -121,8 +121,8 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 		}
 		return
 	}
-	if lacks := page.MisspeltPath(s.Pages.CollectedBy(r.config.collectingOf()), s.Last.Data.Data); lacks != "" {
-		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s, so nothing is collected from it", where, lacks))
+	if lacks := s.Pages.LacksPath(s.Pages.CollectedBy(r.config.collectingOf()), r.config.Step.Rows, s.Last.Data.Data); lacks != "" {
+		result.Warnings = append(result.Warnings, where+": "+lacks)
 	}
 	contribution := s.Last.Contribution.Data
 	if s.Last.Excluded > 0 { // it has rows, of which none may be left

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -142,21 +143,40 @@ func (p *Pages) MisspeltMember(policies Policies, page any) string {
 	return ""
 }
 
-// MisspeltPath describes the path of an optional collect that a page lacks, although the page has a name that is certainly meant; ""
-// otherwise. Nothing would be collected.
-func MisspeltPath(by *playbook.Collect, page any) string {
-	if by == nil || !by.Optional || by.Path == "" || strings.ContainsAny(by.Path, "[*") {
+// LacksPath describes the path of an optional collect that a page lacks, if the page has a name that is certainly meant, or if no page had
+// the path and this one has rows elsewhere; "" otherwise. With rows, that is the path of the step's rows.
+func (p *Pages) LacksPath(by *playbook.Collect, rows *playbook.RowPath, last any) string {
+	if by == nil || !by.Optional || by.Path == "" && rows == nil {
 		return ""
 	}
-	var path []any
-	for name := range strings.SplitSeq(by.Path, ".") {
-		path = append(path, name)
+	text, absent, path := by.Path, false, []any(nil)
+	if rows != nil {
+		found, missing := rowsOf(last, rows)
+		text, absent, path = rows.Text, missing != "" && len(found) == 0, rows.Keys
+	} else {
+		_, found, err := expression.ValueAtPath(last, by.Path)
+		absent = !found && err == nil
+		if !strings.ContainsAny(by.Path, "[*") {
+			for name := range strings.SplitSeq(by.Path, ".") {
+				path = append(path, name)
+			}
+		}
 	}
-	meant := meantMember(page, path)
-	if meant == "" {
+	if !absent {
 		return ""
 	}
-	return fmt.Sprintf("has no %q, which collect reads; it has %q", by.Path, meant)
+	if meant := meantMember(last, path); meant != "" {
+		return fmt.Sprintf("the page has no %q, which collect reads; it has %q, so nothing is collected from it", text, meant)
+	}
+	list, at, _ := longestListAt(nil, last, 0)
+	if len(list) == 0 || by.Strategy != playbook.Append || p.CountElements() > 0 {
+		return ""
+	}
+	shape := "is a list"
+	if len(at) > 0 {
+		shape = "has a list in " + memberName(expression.Ref{Root: "response", Path: at})
+	}
+	return fmt.Sprintf("no page has %q, which collect reads, although the last page %s, so nothing was collected", text, shape)
 }
 
 // meantMember returns the name that the first missing name of a path certainly means; "" for none. People rarely misspell the first
@@ -223,16 +243,22 @@ func gaveNothing(contribution any) bool {
 	return false
 }
 
+// plainMember matches names that can follow a dot in an expression.
+var plainMember = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
 func memberName(ref expression.Ref) string {
 	name := ref.Root
 	if name == "this" {
 		name = "response"
 	}
 	for _, key := range ref.Path {
-		if i, isIndex := key.(int); isIndex {
-			name += fmt.Sprintf("[%d]", i)
-		} else {
-			name += "." + expression.Text(key)
+		switch text := expression.Text(key); {
+		case isIndex(key):
+			name += "[" + text + "]"
+		case plainMember.MatchString(text):
+			name += "." + text
+		default:
+			name += "['" + strings.ReplaceAll(text, "'", `\'`) + "']"
 		}
 	}
 	return name

@@ -284,19 +284,37 @@ func TestMisspeltMember(t *testing.T) {
 	}
 }
 
-// TestMisspeltPath: an optional path that a page lacks is right, unless the page has a name that is certainly meant.
-func TestMisspeltPath(t *testing.T) {
+// TestOptionalPathsThatAreWrong: an optional path that a page lacks is right, unless the page has a name that is certainly meant, or no page
+// has the path and there are rows elsewhere.
+func TestOptionalPathsThatAreWrong(t *testing.T) {
 	t.Parallel()
-	last := map[string]any{"data": map[string]any{"items": []any{1}}}
-	for path, says := range map[string]string{
-		"data.itms":  `has no "data.itms", which collect reads; it has "items"`,
-		"dta.items":  `has no "dta.items", which collect reads; it has "data"`,
-		"data.items": "", "data.rows": "", "data.items[0].id": "", "*.itms": "",
+	nested := map[string]any{"data": map[string]any{"items": []any{1}, "rows": []any{}}}
+	for _, c := range []struct {
+		path string
+		last any
+		says string
+	}{
+		{"data.itms", nested, `the page has no "data.itms", which collect reads; it has "items", so nothing is collected from it`},
+		{"dta.items", nested, `the page has no "dta.items", which collect reads; it has "data", so nothing is collected from it`},
+		{"data.items", nested, ""},
+		{"data.rows", nested, ""},
+		{"data.items[0].id", []any{}, ""},
+		{"results", nested, `no page has "results", which collect reads, although the last page has a list in response.data.items, so nothing was collected`},
+		{"data.*.id", []any{1}, `no page has "data.*.id", which collect reads, although the last page is a list, so nothing was collected`},
+		{"results", map[string]any{"results": nil, "tags": []any{1}}, ""},
+		{"results", map[string]any{"tags": []any{}}, ""},
+		{"results", nil, ""},
 	} {
-		require.Equal(t, says, page.MisspeltPath(&playbook.Collect{Path: path, Optional: true}, last), path)
-		require.Empty(t, page.MisspeltPath(&playbook.Collect{Path: path}, last), "it is an error")
+		pages := &page.Pages{}
+		require.Equal(t, c.says, pages.LacksPath(&playbook.Collect{Path: c.path, Optional: true, Strategy: playbook.Append}, nil, c.last), c.path)
+		require.Empty(t, pages.LacksPath(&playbook.Collect{Path: c.path, Strategy: playbook.Append}, nil, c.last), "it is an error")
 	}
-	require.Empty(t, page.MisspeltPath(nil, last))
+	pages := &page.Pages{Collected: expression.Of([]any{1})}
+	require.Empty(t, pages.LacksPath(&playbook.Collect{Path: "results", Optional: true, Strategy: playbook.Append}, nil, nested), "an earlier page had it")
+	require.Empty(t, pages.LacksPath(nil, nil, nested))
+	rows := &playbook.RowPath{Text: "results", Keys: []any{"results"}}
+	require.Contains(t, pages.LacksPath(&playbook.Collect{Optional: true}, &playbook.RowPath{Text: "dta", Keys: []any{"dta"}}, nested), `it has "data"`)
+	require.Contains(t, (&page.Pages{}).LacksPath(&playbook.Collect{Optional: true, Strategy: playbook.Append}, rows, []any{1}), `no page has "results"`)
 }
 
 // TestMembersThatMayBeLeftOut: whether an API may leave out a member on the last page is read from what the condition
@@ -420,7 +438,7 @@ func TestAnswersThatAreParts(t *testing.T) {
 		{206, "items 0-24/*", false, false, "the response has the status 206"},
 		{206, "id ab..cd", false, false, "the response has the status 206"},
 	} {
-		unread := page.Unread{Answer: []any{}, Rows: 25, Status: c.status, ContentRange: c.header, LinksRead: c.read}
+		unread := page.Unread{Answer: []any{}, Rows: 25, Status: c.status, Headers: map[string]string{"content-range": c.header}, LinksRead: c.read}
 		if c.paged {
 			unread.Policies = pages
 		}
@@ -454,5 +472,44 @@ func TestEmptyPagesThatLeadOn(t *testing.T) {
 			continue
 		}
 		require.Contains(t, unread.Warning(), c.says, "%+v", c)
+	}
+}
+
+// TestSignsOfMorePages: what APIs put beside their rows, or into headers, to say that there are more pages.
+func TestSignsOfMorePages(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	rows := []any{object{"id": 1}, object{"id": 2}}
+	for name, c := range map[string]struct {
+		answer  object
+		headers map[string]string
+		pages   int
+		says    string
+	}{
+		"last page by number":      {object{"data": rows, "meta": object{"current_page": 1, "last_page": 9}}, nil, 1, "response.meta.last_page is 9, but 1 page was read, and no condition uses it: there are more pages; write a policy with when: \"{{ _retry.page < response.meta.last_page }}\""},
+		"pages from 0":             {object{"content": rows, "page": object{"number": 0, "totalPages": "7"}}, nil, 1, "response.page.totalPages is 7, but 1 page was read"},
+		"all pages":                {object{"data": rows, "total_pages": 3}, nil, 3, ""},
+		"the last page by request": {object{"data": rows, "total_pages": 3, "page": 3}, nil, 1, ""},
+		"pages of a list":          {object{"data": rows, "pages": 3, "page": 1}, nil, 1, "response.pages is 3"},
+		"pages of a book":          {object{"chapters": rows, "pages": 300}, nil, 1, ""},
+		"no rows":                  {object{"data": []any{}, "total_pages": 3}, nil, 1, ""},
+		"not the last":             {object{"data": rows, "isLast": false}, nil, 1, "response.isLast is false, and no condition uses it: there are more pages; write a policy with when: \"{{ not response.isLast }}\""},
+		"not the last, as text":    {object{"data": rows, "last": "false"}, nil, 1, "when: \"{{ response.last == 'false' }}\""},
+		"the last":                 {object{"data": rows, "isLast": true, "totalPages": 9}, nil, 1, ""},
+		"cut":                      {object{"tree": rows, "truncated": true}, nil, 1, "the response has response.truncated, which"},
+		"a name with a sign":       {object{"value": rows, "@odata.nextLink": "/rows?skip=2"}, nil, 1, "when: \"{{ response['@odata.nextLink'] }}\""},
+		"total in a header":        {object{"data": rows}, map[string]string{"x-total-count": "2506"}, 1, "the response has a header X-Total-Count of 2506, but 2 rows were read, which no condition uses: there are more pages; write a policy with when: \"{{ len(pages) < int(this.meta.headers['x-total-count']) }}\""},
+		"total reached":            {object{"data": rows}, map[string]string{"x-total-count": "2"}, 1, ""},
+		"pages in a header":        {object{"data": rows}, map[string]string{"x-wp-totalpages": "5"}, 1, "the response has a header X-Wp-Totalpages of 5, but 1 page was read"},
+		"next page in a header":    {object{"data": rows}, map[string]string{"x-next-page": "2"}, 1, "the response has a header X-Next-Page of 2, which"},
+		"no next page":             {object{"data": rows}, map[string]string{"x-next-page": ""}, 1, ""},
+		"a header of something":    {object{"data": rows}, map[string]string{"x-ratelimit-total": "5000"}, 1, ""},
+	} {
+		says := page.Unread{Answer: c.answer, Rows: 2, Pages: c.pages, Status: 200, Headers: c.headers}.Warning()
+		if c.says == "" {
+			require.Empty(t, says, name)
+			continue
+		}
+		require.Contains(t, says, c.says, name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // A response may indicate further pages although nothing reads that: the condition misspells a member, or no policy
@@ -23,13 +24,15 @@ type Unread struct {
 	Conditions []expression.Ref
 	Answer     any
 	NextLink   string // from the header Link
-	// Status is the HTTP status of the response, 0 if it has none; ContentRange is its Content-Range header, "" for
-	// none.
-	Status       int
-	ContentRange string
-	LinksRead    bool // a condition reads the headers or links
+	// Status is the HTTP status of the response, 0 if it has none.
+	Status    int
+	LinksRead bool // a condition reads the headers or links
+	// Headers are those of the response, by name in lower case.
+	Headers map[string]string
 	// Rows is the number of rows that the call has read so far, -1 if unknown.
 	Rows int
+	// Pages is the number of pages that the call has read so far, 0 if unknown.
+	Pages int
 }
 
 // found is a member that indicates whether there are more pages.
@@ -46,6 +49,7 @@ const (
 	signFlag sign = iota + 1
 	signNext
 	signTotal
+	signPages
 )
 
 // Warning returns a sign of further pages that no condition reads, with a suggested fix; "" for none. A sign that the
@@ -54,7 +58,7 @@ const (
 func (u Unread) Warning() string {
 	signs := u.findSigns(nil, u.Answer)
 	for _, one := range signs {
-		if !one.more && (one.what == signFlag || one.what == signTotal && u.isRead(one.path)) {
+		if !one.more && (one.what == signFlag || u.isRead(one.path)) {
 			return ""
 		}
 		if one.more && u.isRead(one.path) {
@@ -65,13 +69,8 @@ func (u Unread) Warning() string {
 		if !one.more {
 			continue
 		}
-		value, _ := expression.FollowKeys(u.Answer, one.path)
-		name := memberName(expression.Ref{Root: "response", Path: one.path})
-		text := fmt.Sprintf("the response has %s, which no condition uses: there are more pages", name)
-		if one.what == signTotal {
-			text = fmt.Sprintf("%s is %s, but %d were read, and no condition uses it: there are more pages", name, expression.Text(totalOf(value)), u.Rows)
-		}
-		return text + u.fixText(one, name)
+		text, condition := u.signText(one)
+		return text + u.fixText(one, condition)
 	}
 	if u.NextLink != "" && !u.LinksRead {
 		return "the response has a header Link with a next page, which no condition uses: there are more pages" +
@@ -80,7 +79,63 @@ func (u Unread) Warning() string {
 	if part := u.partText(); part != "" && !u.LinksRead {
 		return part + ", which no condition uses: there are more pages" + u.fixText(found{}, "len(page) > 0")
 	}
+	if u.LinksRead {
+		return ""
+	}
+	return u.headerWarning()
+}
+
+// signText describes a member that says that there are more pages, and gives a condition that uses it.
+func (u Unread) signText(one found) (text, condition string) {
+	value, _ := expression.FollowKeys(u.Answer, one.path)
+	name := memberName(expression.Ref{Root: "response", Path: one.path})
+	stated := expression.Text(totalOf(value))
+	switch {
+	case one.what == signTotal:
+		return fmt.Sprintf("%s is %s, but %s, and no condition uses it: there are more pages", name, stated, readText(u.Rows, "row")), "len(pages) < " + name
+	case one.what == signPages:
+		return fmt.Sprintf("%s is %s, but %s, and no condition uses it: there are more pages", name, stated, readText(u.Pages, "page")), "_retry.page < " + name
+	case value == "false":
+		return fmt.Sprintf("%s is false, and no condition uses it: there are more pages", name), name + " == 'false'"
+	case value == false:
+		return fmt.Sprintf("%s is false, and no condition uses it: there are more pages", name), "not " + name
+	}
+	return fmt.Sprintf("the response has %s, which no condition uses: there are more pages", name), name
+}
+
+// headerWarning describes a header that says that there are more pages; "" for none. No standard defines such headers, but many APIs have
+// one of these names.
+func (u Unread) headerWarning() string {
+	for _, header := range playbook.SortedKeys(u.Headers) {
+		rest, custom := strings.CutPrefix(header, "x-")
+		if !custom {
+			continue
+		}
+		value, name := u.Headers[header], plainName([]any{strings.TrimPrefix(strings.TrimPrefix(rest, "wp-"), "pagination-")})
+		total, _ := totalOf(value).(int)
+		text, condition := "", fmt.Sprintf("this.meta.headers['%s']", header)
+		switch {
+		case slices.Contains(totals, name) && u.Rows > 0 && total > u.Rows:
+			text, condition = ", but "+readText(u.Rows, "row"), fmt.Sprintf("len(pages) < int(%s)", condition)
+		case slices.Contains(pageTotals, name) && u.Pages > 0 && total > u.Pages && hasRows(u.Answer, 0):
+			text, condition = ", but "+readText(u.Pages, "page"), fmt.Sprintf("_retry.page < int(%s)", condition)
+		case slices.Contains(moreFlags, name) && value == "true":
+		case name == "nextpage" && isPageReference(value) && value != "0":
+		default:
+			continue
+		}
+		return fmt.Sprintf("the response has a header %s of %s%s, which no condition uses: there are more pages", http.CanonicalHeaderKey(header), source.CutText(value, 100), text) +
+			u.fixText(found{}, condition)
+	}
 	return ""
+}
+
+// readText says how many rows or pages were read.
+func readText(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " was read"
+	}
+	return fmt.Sprintf("%d %ss were read", n, noun)
 }
 
 // rowRange matches a Content-Range header that counts rows: its last numbers are the index of the last row and the
@@ -90,13 +145,13 @@ var rowRange = regexp.MustCompile(`^(?:\w+[ =])?\d+-(\d+)/(\d+|\*)$`)
 // partText says that a response has only a part of all rows, according to its status or its Content-Range header;
 // "" if it has no such sign, or has the last rows.
 func (u Unread) partText() string {
-	if parts := rowRange.FindStringSubmatch(strings.TrimSpace(u.ContentRange)); parts != nil && parts[2] != "*" {
+	if parts := rowRange.FindStringSubmatch(strings.TrimSpace(u.Headers["content-range"])); parts != nil && parts[2] != "*" {
 		last, _ := strconv.Atoi(parts[1])
 		total, _ := strconv.Atoi(parts[2])
 		if last+1 >= total {
 			return ""
 		}
-		return fmt.Sprintf("the response has a header Content-Range of %s", strings.TrimSpace(u.ContentRange))
+		return fmt.Sprintf("the response has a header Content-Range of %s", strings.TrimSpace(u.Headers["content-range"]))
 	}
 	pages := slices.ContainsFunc(u.Policies, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil })
 	if u.Status != http.StatusPartialContent || pages {
@@ -105,8 +160,8 @@ func (u Unread) partText() string {
 	return "the response has the status 206 (partial content)"
 }
 
-// fixText suggests a fix. If a condition reads a member that the response lacks, it may mean this one.
-func (u Unread) fixText(one found, name string) string {
+// fixText suggests a fix with a condition. If a condition reads a member that the response lacks, it may mean this one.
+func (u Unread) fixText(one found, condition string) string {
 	var pages *playbook.Policy
 	for _, policy := range u.Policies {
 		if policy.Then.NextCall == nil {
@@ -115,17 +170,14 @@ func (u Unread) fixText(one found, name string) string {
 		pages = policy
 		for _, ref := range pageMembers(policy) {
 			if value, _ := expression.FollowKeys(u.Answer, ref.Path); value == nil && len(one.path) > 0 && plainName(ref.Path) == plainName(one.path) {
-				return fmt.Sprintf("; policy %d uses %s, which it does not have: did you mean %s?", policy.Number, memberName(ref), name)
+				return fmt.Sprintf("; policy %d uses %s, which it does not have: did you mean %s?", policy.Number, memberName(ref), memberName(expression.Ref{Root: "response", Path: one.path}))
 			}
 		}
 	}
 	if pages != nil {
 		return fmt.Sprintf("; use it in the `when` of policy %d (line %d, column %d)", pages.Number, pages.When.Pos.Line, pages.When.Pos.Column)
 	}
-	if one.what == signTotal {
-		name = "len(pages) < " + name
-	}
-	return fmt.Sprintf("; write a policy with when: \"{{ %s }}\", next_call and collect", name)
+	return fmt.Sprintf("; write a policy with when: \"{{ %s }}\", next_call and collect", condition)
 }
 
 // isRead reports whether a condition reads the member, one of its parents, or something in it.
@@ -156,11 +208,15 @@ func (u Unread) findSigns(path []any, value any) []found {
 			one.what, one.more = signFlag, expression.Truthy(member) && member != "false"
 		case slices.Contains(endFlags, name) && isFlag(member) && expression.Truthy(member) && member != "false":
 			one.what = signFlag
+		case slices.Contains(lastFlags, name) && (member == false || member == "false") && hasRows(u.Answer, 0):
+			one.what, one.more = signFlag, true
 		case slices.Contains(totals, name) && totalOf(member) != nil:
 			if u.Rows <= 0 {
 				continue
 			}
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
+		case u.Pages > 0 && slices.Contains(pageTotals, name) && totalOf(member) != nil && (name != "pages" || hasPageNumber(object)):
+			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && hasRows(u.Answer, 0)
 		case nextName.MatchString(name) && isPageReference(member) && (hasRows(u.Answer, 0) || emptyPageNext.MatchString(name)):
 			one.what, one.more = signNext, true
 		default:
@@ -173,11 +229,18 @@ func (u Unread) findSigns(path []any, value any) []found {
 }
 
 var (
-	moreFlags = []string{"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "moreresults", "moreitems", "moreavailable", "hasmoreresults", "hasmorepages"}
+	moreFlags = []string{
+		"hasmore", "hasnextpage", "hasnext", "more", "morerecords", "hasmoreitems", "istruncated", "moreresults", "moreitems", "moreavailable", "hasmoreresults", "hasmorepages",
+		"hasmorerecords", "hasmorerows", "hasmoredata", "moredata", "moredataavailable", "morepages", "truncated",
+	}
 	endFlags  = []string{"islast", "islastpage", "last", "done", "complete", "isdone", "finished", "endofrecords", "endofstream"} // if they are true
+	lastFlags = []string{"islast", "islastpage", "last", "lastpage", "endofrecords", "endofstream"}                               // if they are false: some of the others are also columns
 	totals    = []string{
 		"total", "totalcount", "totalresults", "totalitems", "totalrecords", "totalelements", "totalsize", "totalhits", "totalrows", "numfound", "count", "recordcount", "resultcount",
 	}
+	pageTotals = []string{"totalpages", "totalpage", "totalpagecount", "lastpage", "pagetotal", "pagestotal", "pagecount", "pages", "numpages", "numberofpages", "maxpage", "maxpages"}
+	// pageNumbers are the names of members beside such a total that number the page.
+	pageNumbers = []string{"page", "currentpage", "pagenumber", "pagenum", "current", "number"}
 	// nextName matches names of members that lead to another page, but not of times or of previous pages.
 	nextName = regexp.MustCompile(`^(odata)?next(page|pages|link|url|uri|href|cursor|token|offset|start|skip|index|marker|key|records|results|batch|from|after|position|continuation)*$|` +
 		`^(end|after|next|page|scroll|result)?cursor$|^(page|continuation|pagination|next|nextcontinuation|scroll|skip|resumption)token$`)
@@ -196,6 +259,27 @@ func plainName(path []any) string {
 		}
 		return -1
 	}, strings.ToLower(name))
+}
+
+// pageNumber returns the number of the page that a map states, 0 for none.
+func pageNumber(object map[string]any) int {
+	for _, key := range playbook.SortedKeys(object) {
+		if slices.Contains(pageNumbers, plainName([]any{key})) {
+			if number, _ := totalOf(object[key]).(int); number > 0 {
+				return number
+			}
+		}
+	}
+	return 0
+}
+
+// hasPageNumber reports whether a map describes a page: its `pages` are not those of a book.
+func hasPageNumber(object map[string]any) bool { return pageNumber(object) > 0 }
+
+// isLastPage reports whether the number of the page that a map states has reached the total. Numbers may begin at 0.
+func isLastPage(object map[string]any, total any) bool {
+	pages, _ := totalOf(total).(int)
+	return pageNumber(object) >= pages
 }
 
 func isFlag(value any) bool {
@@ -277,18 +361,25 @@ func LongestList(value any, level int) int {
 // longestList returns the longest list in a response that is not inside another list; of lists of one length, the one
 // whose names come first.
 func longestList(value any, level int) (longest []any, found bool) {
+	longest, _, found = longestListAt(nil, value, level)
+	return longest, found
+}
+
+// longestListAt returns the path of that list too.
+func longestListAt(path []any, value any, level int) (longest, at []any, found bool) {
 	switch value := value.(type) {
 	case []any:
-		return value, true
+		return value, path, true
 	case map[string]any:
 		if level > mostLevels {
 			break
 		}
 		for _, name := range playbook.SortedKeys(value) {
-			if list, has := longestList(value[name], level+1); has && (!found || len(list) > len(longest)) {
-				longest, found = list, true
+			list, below, has := longestListAt(append(slices.Clip(path), name), value[name], level+1)
+			if has && (!found || len(list) > len(longest)) {
+				longest, at, found = list, below, true
 			}
 		}
 	}
-	return longest, found
+	return longest, at, found
 }

@@ -14,8 +14,8 @@ import (
 var (
 	failureLists  = []string{"errors", "inserterrors", "partialfailureerror"}
 	failureCounts = []string{"failedrecordcount", "failedputcount", "failedentrycount"}
-	failureFlags  = []string{"incompleteresults", "timedout"} // if they are true
-	successFlags  = []string{"ok", "success"}                 // if they are false
+	failureFlags  = []string{"incompleteresults", "timedout", "terminatedearly", "partialresults"} // if they are true
+	successFlags  = []string{"ok", "success"}                                                      // if they are false
 	// failureDetails are the members that describe an error that is alone in a response. Beside others, `error` may be a
 	// column of a row.
 	failureDetails = []string{"error", "code", "status", "statuscode", "type", "message", "errordescription", "details", "detail", "requestid", "documentation", "ok", "success"}

@@ -3,6 +3,8 @@ package check
 import (
 	"errors"
 	"fmt"
+
+	"reprise/interpreter/playbook"
 )
 
 // Bounds of the files that a run receives with its playbook.
@@ -17,16 +19,17 @@ const (
 // Files are the playbooks that a playbook names: by path, or by name in a worker's folder. Each file is read once,
 // so that a run gets exactly what was checked. Not safe for concurrent use.
 type Files struct {
-	read    func(name string) ([]byte, error)
-	texts   map[string]string
-	checked map[string]bool // with the names that it receives
+	read  func(name string) ([]byte, error)
+	texts map[string]string
+	// checked are the valid ones, by name and by the names that they receive; nil for others that were checked.
+	checked map[string]*playbook.Playbook
 	size    int
 }
 
 // NewFiles returns Files that are read with read. Its errors are shown to authors, so they must say what is wrong
 // with the file.
 func NewFiles(read func(name string) ([]byte, error)) *Files {
-	return &Files{read: read, texts: map[string]string{}, checked: map[string]bool{}}
+	return &Files{read: read, texts: map[string]string{}, checked: map[string]*playbook.Playbook{}}
 }
 
 // Texts returns the files that were read, by name.

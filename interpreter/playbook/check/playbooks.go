@@ -76,6 +76,7 @@ func checkPlaybookCall(c *checker, call playbook.CallAt) {
 		checkFile(c, call, action.Field(places[0]))
 	case len(places) == 1:
 		checkCalledPartition(c, call, startOf(action), nil)
+		checkReplacingChild(c, call, action.Inline)
 	}
 }
 
@@ -139,10 +140,11 @@ func checkFile(c *checker, call playbook.CallAt, node *playbook.Node) {
 	}
 	options := c.childOptions(call)
 	key := file + "\x00" + fmt.Sprint(hasField(call.Action, playbook.FieldPartition)) + "\x00" + strings.Join(slices.Sorted(maps.Keys(options.Workload)), "\x00") + fmt.Sprint(options.caller.open)
-	if files.checked[key] {
+	if called, checked := files.checked[key]; checked {
+		checkReplacingChild(c, call, called)
 		return
 	}
-	files.checked[key] = true
+	files.checked[key] = nil
 	text, err := files.readText(file)
 	switch {
 	case errors.Is(err, ErrElsewhere):
@@ -154,7 +156,9 @@ func checkFile(c *checker, call playbook.CallAt, node *playbook.Node) {
 	called, found := Validate(source.NewFile(file, []byte(text)), c.tools, options)
 	problems := found.Errors()
 	if len(problems) == 0 {
+		files.checked[key] = called
 		checkCalledPartition(c, call, node.Pos, called)
+		checkReplacingChild(c, call, called)
 		return
 	}
 	more := ""

@@ -24,6 +24,7 @@ func allRules() []func(*checker) {
 		checkLoop,
 		checkSources,
 		checkSharedOutput,
+		checkReplacedRows,
 		checkCollection,
 		checkIncremental,
 		checkStates,
@@ -89,6 +90,7 @@ var (
 	codeRowShape               = codeDoc("row-shape", "`fields` or `exclude` of a sink have no rows to change, or leave out a column that the sink needs, or `path` names the row where rows cannot have paths of their own")
 	codeSecretStep             = codeDoc("secret-step", "a secret step has a part that would reveal its result")
 	codeSecretUse              = codeDoc("secret-use", "the result of a secret step is used where it would become visible")
+	codeReplacedRows           = codeDoc("replaced-rows", "a sink replaces what an earlier step or iteration of the same run has written (warning)")
 	codeSharedOutput           = codeDoc("shared-output", "the iterations of a loop overwrite one file, so only the last one stays (warning)")
 	codeShortInterval          = codeDoc("short-interval", "a schedule starts a run more often than every 10 seconds (warning)")
 	codeSinkNotWritable        = codeDoc("sink-not-writable", "the tool of a sink cannot write")
