@@ -10,7 +10,6 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/source"
 )
 
 // A response may indicate further pages although nothing reads that: the condition misspells a member, or no policy
@@ -117,14 +116,14 @@ func (u Unread) headerWarning() string {
 		switch {
 		case slices.Contains(totals, name) && u.Rows > 0 && total > u.Rows:
 			text, condition = ", but "+readText(u.Rows, "row"), fmt.Sprintf("len(pages) < int(%s)", condition)
-		case slices.Contains(pageTotals, name) && u.Pages > 0 && total > u.Pages && hasRows(u.Answer, 0):
+		case slices.Contains(pageTotals, name) && u.Pages > 0 && total > u.Pages && hasRows(u.Answer):
 			text, condition = ", but "+readText(u.Pages, "page"), fmt.Sprintf("_retry.page < int(%s)", condition)
 		case slices.Contains(moreFlags, name) && value == "true":
 		case name == "nextpage" && isPageReference(value) && value != "0":
 		default:
 			continue
 		}
-		return fmt.Sprintf("the response has a header %s of %s%s, which no condition uses: there are more pages", http.CanonicalHeaderKey(header), source.CutText(value, 100), text) +
+		return fmt.Sprintf("the response has a header %s of %s%s, which no condition uses: there are more pages", http.CanonicalHeaderKey(header), playbook.ShortenText(value), text) +
 			u.fixText(found{}, condition)
 	}
 	return ""
@@ -208,7 +207,7 @@ func (u Unread) findSigns(path []any, value any) []found {
 			one.what, one.more = signFlag, expression.Truthy(member) && member != "false"
 		case slices.Contains(endFlags, name) && isFlag(member) && expression.Truthy(member) && member != "false":
 			one.what = signFlag
-		case slices.Contains(lastFlags, name) && (member == false || member == "false") && hasRows(u.Answer, 0):
+		case slices.Contains(lastFlags, name) && (member == false || member == "false") && hasRows(u.Answer):
 			one.what, one.more = signFlag, true
 		case slices.Contains(totals, name) && totalOf(member) != nil:
 			if u.Rows <= 0 {
@@ -216,8 +215,8 @@ func (u Unread) findSigns(path []any, value any) []found {
 			}
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
 		case u.Pages > 0 && slices.Contains(pageTotals, name) && totalOf(member) != nil && (name != "pages" || hasPageNumber(object)):
-			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && hasRows(u.Answer, 0)
-		case nextName.MatchString(name) && isPageReference(member) && (hasRows(u.Answer, 0) || emptyPageNext.MatchString(name)):
+			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && hasRows(u.Answer)
+		case nextName.MatchString(name) && isPageReference(member) && (hasRows(u.Answer) || emptyPageNext.MatchString(name)):
 			one.what, one.more = signNext, true
 		default:
 			signs = append(signs, u.findSigns(at, member)...)
@@ -348,7 +347,7 @@ func exceedsRows(total any, rows int) bool {
 }
 
 // hasRows reports whether a response contains a non-empty list that is not inside another list.
-func hasRows(value any, level int) bool { return LongestList(value, level) > 0 }
+func hasRows(value any) bool { return LongestList(value, 0) > 0 }
 
 // LongestList returns the length of the longest list in a response that is not inside another list; -1 for none.
 func LongestList(value any, level int) int {

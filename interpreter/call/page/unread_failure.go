@@ -53,7 +53,7 @@ func saysFailure(response map[string]any, key string) bool {
 	case slices.Contains(successFlags, name):
 		return member == false
 	case name == "error":
-		return isNotEmpty(member) && (hasRows(response, 0) || isOnlyError(response))
+		return isNotEmpty(member) && (hasRows(response) || isOnlyError(response))
 	}
 	return false
 }
