@@ -70,6 +70,7 @@ type stage struct {
 	dir     string
 	begun   time.Time
 	script  *script
+	files   fileAnswers
 	seen    *observations
 	server  *server
 	// database is the test's database in PostgreSQL; nil if there is none.

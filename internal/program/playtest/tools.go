@@ -62,6 +62,9 @@ func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.To
 	if s.script.losesWorker(who) {
 		return interpreter.ToolResult{}, false, loseWorker(ctx)
 	}
+	if page, follows := s.files.nextPage(who, in); follows {
+		return page, true, tool.BeginAttempt(ctx)
+	}
 	answer := s.script.nextAnswer(who, func(a *playbook.TestAnswer) bool {
 		return a.Error != "" || a.Lost || a.Words.Has("result")
 	})
@@ -93,7 +96,7 @@ func (s *stage) answerAttempt(ctx context.Context, who caller, in interpreter.To
 	case playbook.TestErrorTimeout:
 		return interpreter.ToolResult{}, true, timedOut(in)
 	}
-	return interpreter.ToolResult{Data: expression.Of(answer.Result)}, true, nil
+	return s.files.firstPage(who, in, answer.Result), true, nil
 }
 
 // isScripted reports whether an attempt needs a database or a store that the test does not have, so that it must be

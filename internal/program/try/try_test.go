@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -174,6 +175,29 @@ func TestPages(t *testing.T) {
 	require.False(t, report.Sinks[0].Written)
 	require.Len(t, report.Sinks[0].Rows, 4)
 	samples.Golden(t, "pages", text(t, report, server.URL))
+}
+
+// TestFileInBatches: the source of a loop over a file is tried as far as its pages were asked for, and says where it would read on.
+func TestFileInBatches(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "users.csv"), []byte("id\n1\n2\n3\n4\n5\n"), 0o600))
+	report, _, err := tried(t, `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: users}
+workload: {api: "http://x"}
+workflow:
+  - step: visit
+    tool: http
+    url: "{{ api }}/{{ item.id }}"
+    loop: {source: {tool: file, path: users.csv, batch: 2}}
+`, "", func(o *try.Options) { o.Step, o.Pages, o.Resources.Directory = "visit.source", 2, folder })
+	require.NoError(t, err)
+	require.Len(t, report.Attempts, 2)
+	require.Equal(t, []try.RequestDiff{{Path: "rows before", From: "0", To: "2"}}, report.Attempts[0].Next.Changes)
+	require.Equal(t, []try.RequestDiff{{Path: "rows before", From: "2", To: "4"}}, report.Attempts[1].Next.Changes)
+	require.Equal(t, "the next page, which is not requested: --pages 2", report.Attempts[1].Next.Text)
+	require.Len(t, report.Result.Data, 4)
 }
 
 // TestWholeStep: a step that ends by itself before its pages are used up is the same as in a run.

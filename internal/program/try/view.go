@@ -191,6 +191,12 @@ func (t *trial) requestDiffs(before interpreter.ToolInput, after request.Request
 	for i, value := range after.Params {
 		t.flattenValue(fmt.Sprintf("$%d", i+1), value.Data, fresh)
 	}
+	if place := after.After; place != nil {
+		if old["rows before"] = "0"; before.Batch != nil && before.Batch.After != nil {
+			old["rows before"] = fmt.Sprint(before.Batch.After.Rows)
+		}
+		fresh["rows before"] = fmt.Sprint(place.Rows)
+	}
 	var changes []RequestDiff
 	for path, value := range old {
 		if fresh[path] != value {

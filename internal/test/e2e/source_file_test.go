@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,29 +31,26 @@ output: "{{ visit }}"
 `)
 }
 
-// putIDs writes CSV with so many ids, from 1000, gzipped where its name says it.
-func (w *world) putIDs(name string, rows int) (ids []int) {
+// putIDs writes CSV with so many ids that count from the first, gzipped where its name says it. note is the value beside each.
+func (w *world) putIDs(name string, first, rows int, note string) (ids []int) {
 	w.t.Helper()
 	file, err := os.Create(filepath.Join(w.dir, name))
 	require.NoError(w.t, err)
-	out := bufio.NewWriter(file)
-	var packed *gzip.Writer
+	packed := io.WriteCloser(file)
 	if filepath.Ext(name) == ".gz" {
 		packed = gzip.NewWriter(file)
-		out = bufio.NewWriter(packed)
 	}
+	out := bufio.NewWriter(packed)
 	_, err = out.WriteString("id,note\n")
 	require.NoError(w.t, err)
-	for i := range rows {
-		ids = append(ids, 1000+i)
-		_, err := fmt.Fprintf(out, "%d,\"line\nof %d\"\n", 1000+i, i)
+	for id := first; id < first+rows; id++ {
+		ids = append(ids, id)
+		_, err := fmt.Fprintf(out, "%d,\"%s\"\n", id, note)
 		require.NoError(w.t, err)
 	}
 	require.NoError(w.t, out.Flush())
-	if packed != nil {
-		require.NoError(w.t, packed.Close())
-	}
-	require.NoError(w.t, file.Close())
+	require.NoError(w.t, packed.Close())
+	_ = file.Close()
 	return ids
 }
 
@@ -70,7 +69,7 @@ func TestFileSourceOutlivesWorkers(t *testing.T) {
 			w.patience = testenv.Within(4 * time.Minute)
 			api := newSourceAPI(t, 1, 1, 0)
 			api.slow = 10 * time.Millisecond
-			ids := w.putIDs(name, 60)
+			ids := w.putIDs(name, 1000, 60, "two\nlines")
 			worker := w.spawn()
 			run := w.start(fileBook("path: "+name+", batch: 5", "batch: 4\n      max_concurrency: 3"), map[string]any{"ids": api.URL})
 			for _, visits := range kills {
@@ -93,7 +92,7 @@ func TestFileSourceThatChanges(t *testing.T) {
 	w := newWorking(t)
 	api := newSourceAPI(t, 1, 1, 0)
 	api.slow = 20 * time.Millisecond
-	w.putIDs("ids.csv", 100)
+	w.putIDs("ids.csv", 1000, 100, "")
 	run := w.start(fileBook("path: ids.csv, batch: 2", "max_concurrency: 2"), map[string]any{"ids": api.URL})
 	require.Eventually(t, func() bool { return api.visitCount() >= 5 }, patience, tick)
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "ids.csv"), []byte("id,note\n5,other\n6,other\n"), 0o600))
@@ -105,5 +104,32 @@ func TestFileSourceThatChanges(t *testing.T) {
 	require.Len(t, visited, step(t, result, "visit").Loop.Stats.Success)
 	for i, id := range visited {
 		require.Equal(t, 1000+i, id)
+	}
+}
+
+// TestLargeFileSource: a worker needs no more memory for a file of 200 MB than for a page, whether it is compressed or not.
+func TestLargeFileSource(t *testing.T) {
+	if !*soak {
+		t.Skip("it reads 400 MB: make soak")
+	}
+	t.Parallel()
+	const rows, every, mostMemory = 2_000_000, 20_000, 150 << 20
+	for _, name := range []string{"large.csv", "large.csv.gz"} {
+		w := newWorld(t)
+		w.patience = testenv.Within(20 * time.Minute)
+		api := newSourceAPI(t, 1, 1, 0)
+		w.putIDs(name, 0, rows, strings.Repeat("x", 90))
+		worker := w.spawn()
+		began := time.Now()
+		run := w.start(fileBook("path: "+name+", where: \"{{ int(row.id) % "+fmt.Sprint(every)+" == 0 }}\"", "batch: 20"), map[string]any{"ids": api.URL})
+		result := w.endsAs(run, "completed")
+		require.Equal(t, rows/every, step(t, result, "visit").Loop.Stats.Success)
+		for i, id := range api.visited(t) {
+			require.Equal(t, i*every, id)
+		}
+		peak := peakMemory(t, worker.PID())
+		t.Logf("%s: %s, at most %d MB of memory", name, time.Since(began).Round(time.Second), peak>>20)
+		require.Less(t, peak, mostMemory, name)
+		worker.Kill()
 	}
 }
