@@ -84,6 +84,10 @@ moving: bin/devserver ## kill workers, servers and PostgreSQL under 300 runs tha
 logins: bin/devserver ## kill workers and servers at 300 points of exchanges of refresh tokens (LOGINSFLAGS='-logins.kills=1000 -logins.points=received')
 	@cd internal/test/logins && go test -count=1 -timeout 6h -parallel 6 -run '^TestManyKills$$' -logins.kills=300 $(LOGINSFLAGS)
 
+.PHONY: rotations
+rotations: bin/devserver ## change each kind of secret 50 times while 200 runs use them (ROTATIONSFLAGS='-rotations 200 -rotation.runs 1000')
+	@go test ./internal/test/e2e -count=1 -timeout 4h -v -run '^TestSecretsRotate$$' -rotations 50 -rotation.runs 200 $(ROTATIONSFLAGS)
+
 .PHONY: differential
 differential: ## load 60 random tables by every way, and compare them in the databases (DIFFERENTIALFLAGS='-differential.seed=0')
 	@go test -count=1 -timeout 2h ./internal/test/differential -differential.rounds=60 $(DIFFERENTIALFLAGS)

@@ -30,6 +30,7 @@ import (
 	"reprise/internal/base/connect"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/seal"
+	"reprise/internal/base/secretstore"
 	"reprise/internal/observe/census"
 	"reprise/internal/program/host"
 	"reprise/internal/program/telemetry"
@@ -96,6 +97,7 @@ func runWorker(interceptors []grpc.UnaryClientInterceptor) error {
 	catalogue := activities.NewCatalogue(activities.Resources{
 		AllowPython: true, Directory: os.Getenv(directoryVariable), SecretKeys: keys,
 		Telemetry: watched.AttemptRecorder(), TokenSpool: os.Getenv(spoolVariable), SecretsDirectory: os.Getenv(connection.DirectoryVariable),
+		SecretStores: secretstore.FromEnvironment(os.LookupEnv),
 	})
 	timeout, err := time.ParseDuration(os.Getenv(stopVariable))
 	if err != nil {
