@@ -56,7 +56,7 @@ func (t *Tool) publishStaged(ctx context.Context, in interpreter.ToolInput, w *o
 		}
 		if w.Note != nil {
 			if noted, found := last.noteOf(w.Note.Call); found && noted.Written >= w.Note.Written {
-				return interpreter.ToolResult{Noted: noted.Continuation}, w.removeRecords(ctx, published, last, nil)
+				return t.publishedBefore(ctx, in, w, published, last, noted)
 			}
 		}
 		stage := last.stageOf(w.staging.ID)
@@ -87,6 +87,19 @@ func (t *Tool) publishStaged(ctx context.Context, in interpreter.ToolInput, w *o
 		}
 		return t.endPublish(ctx, in, w, published, publishResult{records: records, rows: rows, rejected: rowsOfRejected(rejected), number: number})
 	}
+}
+
+// publishedBefore returns what an earlier attempt has published, once the rows that it rejected are published too.
+func (t *Tool) publishedBefore(ctx context.Context, in interpreter.ToolInput, w *objectWrite, published publishedRecords, last manifest, noted manifestNote) (interpreter.ToolResult, error) {
+	stage := last.stageOf(w.staging.ID)
+	if err := t.publishRejected(ctx, in, stage.Rejected); err != nil {
+		return interpreter.ToolResult{}, err
+	}
+	rejected := rowsOfRejected(stage.Rejected)
+	table := in.Table()
+	table.Written, table.Rejected = stage.Rows, int64(rejected)
+	meta := interpreter.ToolMeta{Rows: table.ToRows(), LeftOut: leftOut(rejected)}
+	return interpreter.ToolResult{Noted: noted.Continuation, Meta: meta}, w.removeRecords(ctx, published, last, nil)
 }
 
 // publishResult counts what was published, now or by an earlier attempt.

@@ -34,7 +34,9 @@ func (t *Tool) publishPaths(ctx context.Context, in interpreter.ToolInput, w *ob
 		return interpreter.ToolResult{}, err
 	}
 	if w.Note != nil && before.Note != nil && before.Note.Call == w.Note.Call && before.Note.Written >= w.Note.Written {
-		return interpreter.ToolResult{Noted: before.Note.Continuation}, w.deleteRecords(ctx, before)
+		result := w.publishedResult(in, before)
+		result.Noted = before.Note.Continuation
+		return result, w.deleteRecords(ctx, before)
 	}
 	records, err := w.readRecords(ctx, before.Through)
 	if err != nil {

@@ -63,7 +63,7 @@ func (t *Tool) readRejected(ctx context.Context, in interpreter.ToolInput, w *ob
 	if err != nil || fields == nil {
 		return err
 	}
-	if problem := playbook.RejectedProblem(w.Format, w.Note != nil); problem != "" {
+	if problem := playbook.RejectedProblem(w.Format); problem != "" {
 		return tool.ConfigErrorf("step %q: %s", in.Step, problem)
 	}
 	inner := in

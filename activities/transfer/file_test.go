@@ -232,6 +232,61 @@ func TestParquetHasRowsOnce(t *testing.T) {
 	require.Empty(t, manifests("bad"))
 }
 
+// TestRejectedOfFiles: rows that the columns of the files cannot hold are in the folder of rejected, once, and the others in the files, whichever write a worker
+// dies at. One more than max publishes nothing.
+func TestRejectedOfFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	content := strings.NewReplacer("\n7,", "\nx7,", "\n21,", "\ny21,").Replace(string(orders(1, 25, "a")))
+	require.NotEqual(t, string(orders(1, 25, "a")), content)
+	w.put("orders.csv", []byte(content))
+	for at := range 7 {
+		for n, to := range []map[string]any{
+			{"format": "parquet", "columns": map[string]any{"id": "integer not null", "name": "text", "note": "text"}},
+			{"format": "parquet", "mode": "overwrite", "columns": map[string]any{"id": "integer not null", "name": "text", "note": "text"}},
+		} {
+			for _, before := range []bool{true, false} {
+				key := fmt.Sprint("r", at, n, before)
+				fields := map[string]any{
+					"from": map[string]any{"tool": "file", "path": "orders.csv"}, "batch": 10,
+					"to": with(to, map[string]any{"tool": "file", "path": key, "rejected": map[string]any{"path": key + "_rejected", "max": 2}}),
+				}
+				w.sql["file"] = file.New(w.res)
+				_, err := w.attempt(key, &mortal{Ledger: w.sql["file"], at: at, before: before}, "file", fields)
+				if at > 0 && at < 6 {
+					require.ErrorIs(t, err, errDied, key)
+				}
+				w.sql["file"] = file.New(w.res) // of another process
+				result, err := w.move(key, "file", fields)
+				require.NoError(t, err, key)
+				require.Equal(t, []any{25, 2}, []any{result.Data.Data.(map[string]any)["rows"], result.Data.Data.(map[string]any)["rejected"]}, key)
+				require.Equal(t, []int64{23, 2}, []int64{result.Meta.Rows.Written, result.Meta.Rows.Rejected}, key)
+				require.Equal(t, 2, result.Meta.LeftOut.RejectedRows, key)
+				parts, err := filepath.Glob(filepath.Join(w.dir, key+"_rejected", "*.jsonl"))
+				require.NoError(t, err)
+				require.Len(t, parts, 1, key)
+				rejected, err := os.ReadFile(parts[0])
+				require.NoError(t, err)
+				require.Equal(t, 2, bytes.Count(rejected, []byte("\n")), key)
+				require.Contains(t, string(rejected), `"x7"`)
+				require.Contains(t, string(rejected), `"y21"`)
+				manifest := filepath.Join(w.dir, key+"_rejected", "_manifest", "00000001.json")
+				require.NoError(t, os.Remove(manifest), key) // as if the worker had died right before it
+				result, err = w.move(key, "file", fields)
+				require.NoError(t, err, key)
+				require.Equal(t, 2, result.Meta.LeftOut.RejectedRows, key)
+				require.FileExists(t, manifest, key)
+			}
+		}
+	}
+	_, err := w.move("many", "file", map[string]any{
+		"from": map[string]any{"tool": "file", "path": "orders.csv"}, "batch": 10,
+		"to": map[string]any{"tool": "file", "path": "many", "format": "parquet", "columns": map[string]any{"id": "integer not null"}, "rejected": map[string]any{"path": "more", "max": 1}},
+	})
+	require.ErrorContains(t, err, `more than 1 rows do not fit (rejected.max), so nothing is published; page 3, row 1, column "id"`)
+	require.NoFileExists(t, filepath.Join(w.dir, "many", "_manifest", "00000001.json"))
+}
+
 // TestHalfAppends: what a worker has appended in part is cut off before the batch is written again.
 func TestHalfAppends(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,8 @@ type move struct {
 	query  sqltool.RowReader // nil where the source is no database
 	order  string            // the column by which rows of a query are read page by page, "" for none
 	at     place
-	notes  []string // what the expressions over rows have to say
+	noted  interpreter.LedgerEntry // that at is from, if an attempt before has made one
+	notes  []string                // what the expressions over rows have to say
 }
 
 // place is the position up to which a source has been written. It is the continuation in the ledger entry of each
@@ -76,6 +77,9 @@ const (
 // moveRows moves the rows.
 func (m *move) moveRows(ctx context.Context) (interpreter.ToolResult, error) {
 	begun, err := m.recallPlace(ctx)
+	if err == nil && m.at.Done && m.publishesFiles() {
+		err = m.recallPublished(ctx)
+	}
 	if err != nil || m.at.Done {
 		return m.moveResult(), err
 	}
@@ -129,8 +133,33 @@ func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
 		return false, tool.ConfigErrorf("step %q: the entry %d of the transfer in the ledger of its table cannot be read: %w", m.in.Step, last.Written, err)
 	}
 	m.at.Written = m.at.Written.Plus(m.givenRows())
+	m.noted = last
 	return true, nil
 }
+
+// publishesFiles reports whether the rows are published as files, which know how many of them fit.
+func (m *move) publishesFiles() bool { return m.staged && m.to.Tool == "file" }
+
+// recallPublished asks the files how many rows an attempt before has published. They publish what it has rejected, if it could not.
+func (m *move) recallPublished(ctx context.Context) error {
+	in := m.stagingInput(m.to, interpreter.StagingPublish)
+	in.OperationKey, in.Page, in.Note = m.batchKey(m.at.Entry), m.at.Entry, &m.noted
+	written, err := m.table.Write(ctx, in)
+	if err == nil {
+		m.countPublished(written)
+	}
+	return err
+}
+
+// countPublished counts the rows of files that were published.
+func (m *move) countPublished(written interpreter.ToolResult) {
+	if written.Meta.Rows != nil {
+		m.at.Written, m.at.LeftOut = written.Meta.Rows, written.Meta.LeftOut
+	}
+}
+
+// batchKey returns the operation key of an entry.
+func (m *move) batchKey(entry int) string { return fmt.Sprintf("%s:%d", m.in.OperationKey, entry) }
 
 // givenRows counts the rows of the last batch as written, unless they are published later.
 func (m *move) givenRows() *interpreter.Rows {
@@ -322,7 +351,7 @@ func (m *move) enterBatch(ctx context.Context, in interpreter.ToolInput, next pl
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	in.OperationKey = fmt.Sprintf("%s:%d", m.in.OperationKey, next.Entry)
+	in.OperationKey = m.batchKey(next.Entry)
 	in.Fingerprint = expression.ShortDigest([]any{next.Source, int(m.at.Rows), int(next.Rows)})
 	in.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey, Written: next.Entry, Continuation: continuation}
 	in.Page = next.Entry
@@ -359,14 +388,15 @@ func (m *move) stagingInput(in interpreter.ToolInput, do interpreter.StagingStep
 func (m *move) publishStaged(ctx context.Context) error {
 	next := m.at
 	next.Entry, next.Given, next.Done = m.at.Entry+1, 0, true
-	files := m.to.Tool == "file" // which takes each row
-	if files {
+	if m.publishesFiles() { // whose rows are counted as if all of them fit, until they say it
 		of := m.to.Table()
 		of.Written = m.at.Rows
 		next.Written = of.ToRows()
 	}
 	written, err := m.enterBatch(ctx, m.stagingInput(m.to, interpreter.StagingPublish), next)
-	if !files {
+	if m.publishesFiles() {
+		m.countPublished(written)
+	} else {
 		m.at.Written = m.at.Written.Plus(written.Meta.Rows)
 	}
 	return err

@@ -106,8 +106,8 @@ file; otherwise it fails with a final error of type source_changed. A file that 
 an error of type source_changed and class retryable.
 
 The result is {rows, bytes, batches, rejected}: the rows and bytes of the source, the
-batches that were written, and the rows that the database rejected, if to has rejected.
-An attempt may take 6 hours, if timeout does not say otherwise.`,
+batches that were written, and the rows that the database or the columns of files have
+rejected, if to has rejected. An attempt may take 6 hours, if timeout does not say otherwise.`,
 		Fields: []playbook.Field{
 			sourceField(),
 			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite", "file"}, Required: true, Doc: "The table or file: a map with tool and its fields, as in a sink."},

@@ -126,13 +126,10 @@ func PackingProblem(name, compression string, isParquet, inFolder bool) string {
 	return ""
 }
 
-// RejectedProblem returns why a sink of files cannot have rejected, "" if it can. moved says that the rows are those of a transfer.
-func RejectedProblem(format string, moved bool) string {
-	switch {
-	case format == FormatJSONL:
+// RejectedProblem returns why a sink of files cannot have rejected, "" if it can.
+func RejectedProblem(format string) string {
+	if format == FormatJSONL {
 		return "every row fits JSON Lines, so none is rejected; remove rejected, or set format to csv or parquet"
-	case moved:
-		return "a transfer to files sets no rows aside; remove rejected, or give the column a type that takes all values, such as text"
 	}
 	return ""
 }

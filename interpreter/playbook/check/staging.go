@@ -130,8 +130,8 @@ func checkRejectedOfFile(c *checker, action *playbook.Action) {
 	switch to, path := rejected.Get(playbook.FieldPath), action.Field(playbook.FieldPath); {
 	case format != playbook.FormatJSONL && !action.IntoObjects():
 		c.Errorf(rejected.Pos, codeFieldType, "rejected needs a folder of files, and this writes one file; add auth, set format: parquet, or remove it")
-	case playbook.RejectedProblem(format, false) != "":
-		c.Errorf(rejected.Pos, codeFieldType, "%s", playbook.RejectedProblem(format, false))
+	case playbook.RejectedProblem(format) != "":
+		c.Errorf(rejected.Pos, codeFieldType, "%s", playbook.RejectedProblem(format))
 	case to == nil || path == nil || to.Template != nil || path.Template != nil:
 	case pathpkg.Clean(expression.Text(to.Value)) == pathpkg.Clean(path.Raw):
 		c.Errorf(to.Pos, codeFieldType, "rejected rows need a folder of their own, and this is that of the others; use another path, such as %s", pathpkg.Clean(path.Raw)+"_rejected")
@@ -140,9 +140,6 @@ func checkRejectedOfFile(c *checker, action *playbook.Action) {
 
 // checkMovedToFile checks the mode and the path of a transfer to files.
 func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
-	if rejected := to.Field(playbook.FieldRejected); rejected != nil && to.IntoObjects() && to.WrittenFormat() != playbook.FormatJSONL {
-		c.Errorf(rejected.Pos, codeFieldType, "%s", playbook.RejectedProblem("", true))
-	}
 	mode, path := to.Field(playbook.FieldMode), to.Field(playbook.FieldPath)
 	if mode == nil || !strings.EqualFold(expression.Text(mode.Value), playbook.ModeOverwrite) {
 		return
