@@ -90,6 +90,9 @@ func ConvertRestAPI(data []byte, options Options) (*Result, error) {
 		}
 	}
 	r.noteUnknown(nil, "", config, "client", "resources", "resource_defaults")
+	for _, one := range readRemarks(data, options.Line) {
+		r.gaps = append(r.gaps, Gap{Component: fmt.Sprintf("line %d", one.Line), Reason: one.Text})
+	}
 	r.noteUnknown(nil, "", r.client, "base_url", "headers", "auth", "paginator")
 	result := &Result{}
 	for _, one := range r.resources {
@@ -127,6 +130,14 @@ func readRestAPI(data []byte, line int) (component, error) {
 		return nil, fmt.Errorf("%w: %w", errNoConfiguration, err)
 	}
 	return config, nil
+}
+
+// readRemarks returns what Python source does beside the configuration; nothing for JSON.
+func readRemarks(data []byte, line int) []pyliteral.Remark {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil
+	}
+	return pyliteral.Remarks(string(data), line, "client", "resources")
 }
 
 // reserveKeys reserves the names of workload keys for references to the configuration.

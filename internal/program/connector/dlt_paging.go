@@ -122,7 +122,7 @@ func (r *restAPI) convertPaginator(of *dltResource) {
 		}
 		s.addGap(atRetry, "paginator", "%s in a body that is no dict", name)
 	}
-	s.paging = p
+	s.setPaging(p)
 }
 
 // textOr returns a text of a configuration, or its default.
@@ -270,9 +270,8 @@ func (r *restAPI) endOfCount(of *dltResource, p *paging, config component, count
 	switch {
 	case stops && !of.unknownRows():
 		p.when = andCode(hasRows, p.when)
-	case stops && !ends:
-		_, err := unsupportedError("it ends at a page without rows, and no data_selector says where they are")
-		return err
+	case stops && !ends: // a response that is no list has rows that nothing names: its first page is the last one
+		p.when = andCode(code{text: "type(response) == 'list'", prec: precCompare, calm: true}, hasRows)
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package connector
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 
 	"reprise/internal/program/connector/jinja"
@@ -260,6 +262,19 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 			s.form = map[string]any{}
 		}
 		s.form[name] = node.Verbatim("{{ args" + memberPath([]any{name}) + " }}")
+	}
+	s.setPaging(p)
+}
+
+// secretAddress matches a template that reads a secret.
+var secretAddress = regexp.MustCompile(`\{\{[^}]*\b` + secretsStep + `\.`)
+
+// setPaging sets how further pages are requested. An address with a secret cannot be followed by one of the response, which would
+// repeat the secret in the history.
+func (s *step) setPaging(p *paging) {
+	if p.url != nil && secretAddress.MatchString(fmt.Sprint(s.url)) {
+		s.addGap(atRetry, "paginator", "the url has a secret, which the address of the next page would repeat in the history; only the first page is read")
+		return
 	}
 	s.paging = p
 }

@@ -80,8 +80,15 @@ func (c *converter) requestURL(s *step, requester component, roots scope) any {
 		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, trimSlash(behind, false)...)...)
 	}
 	c.read.mergeTrace(into)
-	return templateValue(flattenTexts(parts))
+	url := templateValue(flattenTexts(parts))
+	if computedParam.MatchString(fmt.Sprint(url)) {
+		s.addGap(atRequest, "path", "an expression makes a param with its name, and a value in a url is escaped here: move it to params")
+	}
+	return url
 }
+
+// computedParam matches a query of which an expression makes the name of a param, or nothing.
+var computedParam = regexp.MustCompile(`\?(|[^{]*&|.*\}\}&)\{\{`)
 
 // trimSlash removes a slash from the end of an expression, or from its beginning.
 func trimSlash(parts []code, end bool) []code {

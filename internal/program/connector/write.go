@@ -485,6 +485,9 @@ func (c *converter) tableNode(s *step, n *yaml.Node) {
 	node.AddKey(n, "table", recording.TextNode(s.table))
 	if mode := s.writeMode(); mode != "" {
 		node.AddKey(n, "mode", recording.TextNode(mode))
+		if mode == "replace" { // as peers do: an account may have none of a stream's rows
+			node.AddKey(n, "allow_empty", recording.ValueNode(true, true))
+		}
 	}
 	switch {
 	case len(s.key) == 0 || s.mode == modeInsert && s.nested == "":

@@ -60,12 +60,19 @@ func (e *SeveralError) Error() string { return e.text }
 // variables that have one literal as their value are replaced by it. The error says that there is none, or several, or
 // what cannot be read.
 func FindDict(source string, line int, keys ...string) (map[string]any, error) {
+	dict, _, err := findDict(source, line, keys)
+	return dict, err
+}
+
+// findDict is FindDict, and returns what it knows about the source.
+func findDict(source string, line int, keys []string) (map[string]any, *resolver, error) {
 	tokens, err := lexTokens(source)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p := &parser{source: source, tokens: tokens}
 	var found []map[string]any
+	var starts []int
 	var lines []int
 	for i := 0; i < len(tokens); i++ {
 		if tokens[i].text != "{" || tokens[i].kind != operator {
@@ -74,7 +81,7 @@ func FindDict(source string, line int, keys ...string) (map[string]any, error) {
 		p.at = i
 		value, err := p.parseValue()
 		if errors.Is(err, ErrTooDeep) {
-			return nil, err
+			return nil, nil, err
 		}
 		dict, isDict := value.(map[string]any)
 		if err != nil || !isDict {
@@ -82,7 +89,8 @@ func FindDict(source string, line int, keys ...string) (map[string]any, error) {
 		}
 		if hasKeys(dict, keys) {
 			found = append(found, dict)
-			lines = append(lines, 1+strings.Count(source[:tokens[i].start], "\n"))
+			lines = append(lines, p.lineOf(tokens[i]))
+			starts = append(starts, i)
 		}
 		i = p.at - 1
 	}
@@ -90,15 +98,18 @@ func FindDict(source string, line int, keys ...string) (map[string]any, error) {
 	named, places := strings.Join(keys, " and "), strings.Join(lists.Map(lines, strconv.Itoa), ", ")
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("there is no dict with %s", named)
+		return nil, nil, fmt.Errorf("there is no dict with %s", named)
 	case line != 0 && lines[at] != line:
-		return nil, fmt.Errorf("no dict with %s begins in line %d; lines that one begins in: %s", named, line, places)
+		return nil, nil, fmt.Errorf("no dict with %s begins in line %d; lines that one begins in: %s", named, line, places)
 	case line == 0 && len(found) > 1:
-		return nil, &SeveralError{fmt.Sprintf("there are %d dicts with %s, in lines %s", len(found), named, places), lines}
+		return nil, nil, &SeveralError{fmt.Sprintf("there are %d dicts with %s, in lines %s", len(found), named, places), lines}
 	}
-	r := &resolver{values: p.assignedValues(), left: maxResolved}
+	r := &resolver{parser: p, values: p.assignedValues(), left: maxResolved, used: map[string]bool{}}
 	resolved := r.resolve(found[at], maxDepth).(map[string]any) // a map stays one
-	return resolved, nil
+	if start := starts[at]; start > 0 && tokens[start-1].isOneOf("=") {
+		r.used[p.assignedName(start-1)] = true
+	}
+	return resolved, r, nil
 }
 
 func hasKeys(dict map[string]any, keys []string) bool {
@@ -112,6 +123,8 @@ func hasKeys(dict map[string]any, keys []string) bool {
 
 // resolver replaces names by what was assigned to them.
 type resolver struct {
+	parser *parser
+	used   map[string]bool // names that were replaced, and that of the dict
 	values map[string]any
 	left   int // replacements that are still allowed
 }
@@ -160,6 +173,7 @@ func (r *resolver) resolve(of any, depth int) any {
 	case *NameExpr:
 		if value, has := r.values[of.Name]; has && len(of.Keys) == 0 && r.left > 0 {
 			r.left--
+			r.used[of.Name] = true
 			return r.resolve(value, depth-1)
 		}
 	}

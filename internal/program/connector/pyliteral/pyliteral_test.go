@@ -72,3 +72,32 @@ func TestFindDictRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprintf("%v", dict["client"]), "0x") // a name that stays
 }
+
+// TestRemarks: what a source does to its dict later, and to resources, is said with its line; reading a member is not.
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	const dict = "items = [1]\nkeys: Dict[str, int] = {}\nconfig: api.Config = {'client': keys, 'resources': items}\n"
+	for text, want := range map[string]string{
+		"":                                 "",
+		"items.append(2)":                  "4: items is changed after its definition, which was read",
+		"items += [2]":                     "4: items is changed after its definition, which was read",
+		"keys['a']['b'] = 1":               "4: keys is changed after its definition, which was read",
+		"config['resources'][0].update(x)": "4: config is changed after its definition, which was read",
+		"if x: keys['a'] = 1":              "4: keys is changed after its definition, which was read",
+		"if keys['a'] == 1: print(items.index(1), config['resources'])": "",
+		"other['a'] = 1; other.append(2)":                               "",
+		"@dlt.resource\ndef more():\n  pass":                            "4: the function more, a resource in Python",
+		"@dlt.source\ndef more():\n  pass":                              "",
+		"s.resources['a'].apply_hints(primary_key='id')":                "4: the call apply_hints(…), which changes or selects resources",
+		"p.run(source(1),\n write_disposition='replace')":               "5: the write_disposition of the pipeline's run, which replaces that of resources",
+		"f(write_disposition='replace')":                                "",
+		"keys[":                                                         "",
+	} {
+		var got []string
+		for _, remark := range pyliteral.Remarks(dict+text, 0, "client", "resources") {
+			got = append(got, fmt.Sprintf("%d: %s", remark.Line, remark.Text))
+		}
+		require.Equal(t, want, strings.Join(got, "\n"), text)
+	}
+	require.Empty(t, pyliteral.Remarks("a = 1", 0, "client"))
+}
