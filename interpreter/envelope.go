@@ -27,6 +27,9 @@ func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pa
 	}
 	path, plain := writtenPath(action)
 	written, _ := expression.FollowKeys(result, path)
+	if warning := mapOfRowsInSink(action, sink, written); plain && warning != "" {
+		return warning
+	}
 	row, isMap := written.(map[string]any)
 	if !plain || !isMap || slices.ContainsFunc(keyColumns(action), func(column string) bool { return row[column] != nil }) {
 		return ""
@@ -41,6 +44,31 @@ func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pa
 	}
 	return fmt.Sprintf("sink %s (line %d): the table gets %s, in which %s is a list of %s as JSON; to write a row for each, use %s; to keep the list as JSON, declare its column in columns",
 		sink.Place, sink.Pos.Line, gets, dottedPath(within), source.Count(n, "map"), write)
+}
+
+// mapOfRowsInSink returns a warning if what a sink writes as one row is a map of rows by their names or numbers: maps with the same keys,
+// which are three or more, or have one that identifies rows.
+func mapOfRowsInSink(action *playbook.Action, sink *playbook.Sink, written any) string {
+	if list, isList := written.([]any); isList && len(list) == 1 {
+		written = list[0]
+	}
+	members := expression.MapOf(written)
+	var first []string
+	for i, name := range playbook.SortedKeys(members) {
+		keys := playbook.SortedKeys(expression.MapOf(members[name]))
+		if i == 0 {
+			first = keys
+		}
+		if len(keys) == 0 || !slices.Equal(keys, first) || action.NamesColumn(name) {
+			return ""
+		}
+	}
+	identified := slices.ContainsFunc(first, func(key string) bool { return slices.Contains(keyColumns(action), key) })
+	if len(members) < 2 || len(members) < 3 && !identified {
+		return ""
+	}
+	return fmt.Sprintf("sink %s (line %d): the table gets one row, in which %s are maps with the same keys, as JSON; to write a row for each, end the path in rows of the step with .*, "+
+		"or write rows: \"*\"; to keep the maps as JSON, declare their columns in columns", sink.Place, sink.Pos.Line, source.Count(len(members), "column"))
 }
 
 // writtenPath returns the path in the result of what a sink writes; plain is false if the sink writes something
