@@ -116,7 +116,7 @@ mutation: ## turn operators and conditions around, one at a time, and run the te
 	@scripts/mutation $(PACKAGES)
 
 .PHONY: soak
-soak: build ## run a mixed load for HOURS (4) while workers are restarted and builds rotated, and compare what processes need in the first hour and the last
+soak: build ## run a mixed load for HOURS (4) while workers are restarted and builds rotated, and compare what processes need in the first hour and the last (SOAKFLAGS='-every 6s' on a busy machine)
 	@go run ./internal/test/soak -hours $(or $(HOURS),4) $(SOAKFLAGS)
 
 .PHONY: long

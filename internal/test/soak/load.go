@@ -75,8 +75,11 @@ var errFailed = errors.New("not completed")
 // awaitRun returns an error unless a run completes.
 func awaitRun(ctx context.Context, c client.Client, id string) error {
 	result, err := ending.WaitForResult(ctx, c.GetWorkflow(ctx, id, ""))
+	for connect.IsUnreachable(err) && sleep.For(ctx, time.Second) == nil { // a busy machine
+		result, err = ending.WaitForResult(ctx, c.GetWorkflow(ctx, id, ""))
+	}
 	switch {
-	case ctx.Err() != nil, connect.IsUnreachable(err): // the client's time ends a moment before that of the context
+	case ctx.Err() != nil:
 		return fmt.Errorf("%w: run %s", errStuck, id)
 	case err != nil:
 		return err
