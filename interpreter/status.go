@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/lists"
 )
 
-// Status is the status of a step, an iteration or a run, or of an envelope. An envelope has StatusSuccess,
-// StatusError or Partial; the others never have the first two.
+// Status is the status of a step, an iteration, a run or an envelope. StatusSuccess and StatusError are statuses of
+// envelopes only, which have no other status but Partial.
 type Status string
 
 // The statuses of steps, iterations and runs; each has a row in statuses.

@@ -24,7 +24,7 @@ func newGate(logger *slog.Logger) *pauseGate {
 	return &pauseGate{logger: logger, controls: newRecent(describeControl), cancels: newRecent(describeCancel)}
 }
 
-// pausedError returns the end of an attempt that must not begin now.
+// pausedError returns the error of an attempt whose run or step is paused: the attempt is made after the pause.
 func pausedError(by interpreter.Hold) error {
 	return &putOffError{until: interpreter.PutOff{Hold: &by}, text: "the run or the step is paused; the attempt is made when it is resumed"}
 }

@@ -59,7 +59,7 @@ func (t *Tool) Write(ctx context.Context, in interpreter.ToolInput) (interpreter
 		return interpreter.ToolResult{}, err
 	}
 	if in.RowPaths != nil {
-		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path names row, and only below a connection and as Parquet can rows go to several paths; add auth, or set format: parquet", in.Step)
+		return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: %s", in.Step, playbook.RowPathProblem)
 	}
 	to, err := t.openPlace(in, path, "write", true)
 	if err != nil {

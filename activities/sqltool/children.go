@@ -101,9 +101,9 @@ func (w *TableWrite) readChildren(in interpreter.ToolInput) error {
 func (w *TableWrite) refusesChildren() string {
 	switch {
 	case w.name == modeInsertOrIgnore && len(w.Key) == 0:
-		return "children need key with mode insert_or_ignore: by it the sink finds out which rows were ignored, whose children are not written"
+		return "children cannot be used with " + playbook.IgnoringNeedsKey
 	case w.where != nil && w.replace && len(w.Key) == 0:
-		return "children need key with replace_where, because only children of the rows that are replaced are replaced too"
+		return "children cannot be used with " + playbook.ReplacingNeedsKey
 	}
 	return ""
 }
@@ -123,7 +123,7 @@ func (w *TableWrite) addChildren(in interpreter.ToolInput, path string, fields m
 		child.field = field
 		for _, other := range *all {
 			if slices.Equal(other.Table, child.write.Table) {
-				return tool.ConfigErrorf("step %q: %s has the table %q, to which other rows of the sink are written; use a table of its own", in.Step, own, child.write.Shown)
+				return tool.ConfigErrorf("step %q: the sink writes other rows to the table %q; use a separate table for %s", in.Step, child.write.Shown, own)
 			}
 		}
 		*all = append(*all, child.write)
@@ -136,7 +136,7 @@ func (w *TableWrite) addChildren(in interpreter.ToolInput, path string, fields m
 			return err
 		}
 		if child.write.reports = below != nil && w.name == modeInsertOrIgnore; child.write.reports && len(child.write.Key) == 0 {
-			return tool.ConfigErrorf("step %q: %s needs key, by which the sink finds out which of its rows were ignored, whose children are not written", in.Step, own)
+			return tool.ConfigErrorf("step %q: %s needs key: with it, the sink finds out which rows were ignored, because their children are not written", in.Step, own)
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func (c *childTable) checkIdentity(in interpreter.ToolInput, path string, parent
 	}
 	for _, key := range parent.Key {
 		if !slices.Contains(slices.Collect(maps.Values(c.with)), key) {
-			return tool.ConfigErrorf("step %q: with of %s lacks %q, which is in the key of the parent: without it, rows of other parents would be deleted", in.Step, path, key)
+			return tool.ConfigErrorf("step %q: with of %s must include %q, which is part of the parent's key: without it, rows of other parents would be deleted", in.Step, path, key)
 		}
 	}
 	if _, nested := c.write.in.Fields["children"]; !nested {
@@ -209,7 +209,7 @@ func (c *childTable) checkIdentity(in interpreter.ToolInput, path string, parent
 	}
 	for _, column := range c.linked {
 		if parent.upsert && !slices.Contains(c.write.Key, column) {
-			return tool.ConfigErrorf("step %q: the key of %s lacks %q, by which its own children are found when their parent is gone", in.Step, path, column)
+			return tool.ConfigErrorf("step %q: the key of %s must include %q: with it, the sink finds the children of a parent that is gone", in.Step, path, column)
 		}
 	}
 	return nil

@@ -282,15 +282,15 @@ func childrenByForeignKey(s *TableTest) {
 func wordsOfChildren(s *TableTest) {
 	s.withItems()
 	for says, fields := range map[string]row{
-		"children.items needs key":                     s.ofItems(row{"mode": "upsert", "key": "id"}, nil),
-		`with of children.items lacks "id"`:            s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "with": row{"o": "note"}}),
-		"children.items needs with":                    s.ofItems(nil, row{"with": row{}}),
-		"children.items needs table":                   s.ofItems(nil, row{"table": nil}),
-		"other rows of the sink are written":           s.ofItems(nil, row{"table": s.Table}),
-		"children need key with mode insert_or_ignore": s.ofItems(row{"mode": "insert_or_ignore"}, nil),
-		`row 1, items: the row has no "no"`:            s.ofItems(nil, row{"with": row{"order_id": "no"}}),
-		"does not exist":                               s.ofItems(nil, row{"table": "nosuch"}),
-		`the key of children.items lacks "order_id"`: s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "children": row{
+		"children.items needs key":                                       s.ofItems(row{"mode": "upsert", "key": "id"}, nil),
+		`with of children.items must include "id"`:                       s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "with": row{"o": "note"}}),
+		"children.items needs with":                                      s.ofItems(nil, row{"with": row{}}),
+		"children.items needs table":                                     s.ofItems(nil, row{"table": nil}),
+		"the sink writes other rows to the table":                        s.ofItems(nil, row{"table": s.Table}),
+		"children cannot be used with mode insert_or_ignore without key": s.ofItems(row{"mode": "insert_or_ignore"}, nil),
+		`row 1, items: the row has no "no"`:                              s.ofItems(nil, row{"with": row{"order_id": "no"}}),
+		"does not exist":                                                 s.ofItems(nil, row{"table": "nosuch"}),
+		`the key of children.items must include "order_id"`: s.ofItems(row{"mode": "upsert", "key": "id"}, row{"key": "line", "children": row{
 			"parts": row{"table": s.partsTable(), "key": "part", "with": row{"line": "line"}},
 		}}),
 	} {

@@ -297,9 +297,9 @@ func childrenReplacedAsIf(s *TableTest) {
 func wordsOfReplacedChildren(s *TableTest) {
 	s.withParts("PRIMARY KEY", "")
 	for says, fields := range map[string]row{
-		"children need key with replace_where":                  s.ofItems(row{"mode": "replace", "replace_where": row{"column": "tenant", "equals": "a"}}, nil),
-		`with of children.items lacks "id"`:                     s.ofItems(row{"mode": "replace", "key": "id"}, row{"with": row{"order_id": "note"}}),
-		"children.items needs key, by which mode replace finds": s.ofItems(row{"mode": "replace"}, row{"children": row{"parts": row{"table": s.partsTable(), "with": row{"line": "line"}}}}),
+		"children cannot be used with replace_where without key": s.ofItems(row{"mode": "replace", "replace_where": row{"column": "tenant", "equals": "a"}}, nil),
+		`with of children.items must include "id"`:               s.ofItems(row{"mode": "replace", "key": "id"}, row{"with": row{"order_id": "note"}}),
+		"children.items needs key, by which mode replace finds":  s.ofItems(row{"mode": "replace"}, row{"children": row{"parts": row{"table": s.partsTable(), "with": row{"line": "line"}}}}),
 	} {
 		require.Contains(s, s.beginReplace(fields).refuseCall("", orderWithLines(1, 1)).Message, says)
 	}

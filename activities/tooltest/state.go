@@ -191,7 +191,7 @@ func (s *StateTest) SeenInBlocks() int {
 	return s.count(fmt.Sprintf("coalesce(sum(length(hashes)), 0) / %d", incremental.HashLength), "reprise_seen_blocks", "last_position")
 }
 
-// count returns a number about what is known of the state.
+// count returns an integer that the expression selects from the rows that a table has of the state.
 func (s *StateTest) count(expression, from, column string) int {
 	s.Helper()
 	query := "SELECT CAST(" + expression + " AS bigint) AS n FROM " + from + " WHERE " + s.ofState(column)

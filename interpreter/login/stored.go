@@ -22,8 +22,8 @@ const (
 	// mostNotSent bounds the consecutive exchanges that were lost before they were sent; then waiting requests get
 	// an error.
 	mostNotSent = 3
-	// mostSeeds bounds the configured tokens that are remembered, so that a worker with an old file does not bring
-	// one back.
+	// mostSeeds bounds how many refresh tokens from connection files are remembered. A remembered token is not used
+	// again when a worker still has an old file.
 	mostSeeds = 32
 )
 

@@ -268,3 +268,13 @@ var SelectVerbs = []string{"select", "values", "with"}
 
 // IsRequestField reports whether the value of a field is itself a request.
 func IsRequestField(field string) bool { return slices.Contains(RequestFields, field) }
+
+// Problems that the check of a playbook and the tool report in the same words: the check knows what the file says, and
+// the tool what its templates give.
+const (
+	// RowPathProblem is that of a path that names the row of a sink that writes one file.
+	RowPathProblem = `path names "` + RowWord + `", but rows can go to several paths only with auth or as Parquet; add auth, or set format: parquet`
+	// IgnoringNeedsKey and ReplacingNeedsKey are what children of a sink cannot be used with.
+	IgnoringNeedsKey  = "mode insert_or_ignore without key; the sink needs the key to find out which rows were ignored, because their children are not written"
+	ReplacingNeedsKey = "replace_where without key; the sink needs the key to replace only the children of the replaced rows"
+)

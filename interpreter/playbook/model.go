@@ -60,7 +60,7 @@ type Trigger struct {
 	// Identity is the header that distinguishes deliveries whose bodies have no ID; "" if the bodies distinguish
 	// them.
 	Identity string
-	// The following fields say how the sender HMAC signs.
+	// The following fields describe the signatures of a sender of kind HMAC.
 	Header    string
 	Prefix    string   // text before the signature
 	Algorithm string   // SHA256 or SHA512

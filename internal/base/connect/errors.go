@@ -59,8 +59,8 @@ func UpdateTimedOut(err error) bool {
 	return isError[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// updateDropped reports whether an update had no effect because the workflow task that accepted it failed.
-func updateDropped(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
+// isDroppedUpdate reports whether an update had no effect because the workflow task that accepted it failed.
+func isDroppedUpdate(err error) bool { return isError[*serviceerror.WorkflowNotReady](err) }
 
 // QueryFailure returns the failure that a worker returned for a query; false for other errors.
 func QueryFailure(err error) (failure *failurepb.Failure, failed bool) {

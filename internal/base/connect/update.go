@@ -42,7 +42,7 @@ func resendUpdate(ctx context.Context, result any, send func() (client.WorkflowU
 		if err == nil {
 			err = handle.Get(ctx, result)
 		}
-		if !updateDropped(err) || sleep.For(ctx, droppedWait) != nil {
+		if !isDroppedUpdate(err) || sleep.For(ctx, droppedWait) != nil {
 			return err
 		}
 	}

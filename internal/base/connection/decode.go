@@ -131,7 +131,7 @@ func (s section) optionalHost(key string) *url.URL {
 func (s section) requiredAddress(key, example string) *url.URL {
 	text, _ := s.values[key].(string)
 	u, err := url.Parse(text)
-	if err != nil || !isWeb(u) || u.User != nil {
+	if err != nil || !isHTTPAddress(u) || u.User != nil {
 		s.d.recordProblem(s.pathOf(key), "must have a URL as %s, such as %s", s.keyName(key), example)
 		return nil
 	}

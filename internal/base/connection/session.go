@@ -139,7 +139,7 @@ func (s section) sourcesOf(key string, value any) {
 func (s section) relativeAddress(key string, c *Login) *url.URL {
 	u, err := url.Parse(s.requiredText(key))
 	switch {
-	case err != nil || u.User != nil || u.Fragment != "" || (u.Host == "" && u.Scheme != "") || (u.Host != "" && !isWeb(u)):
+	case err != nil || u.User != nil || u.Fragment != "" || (u.Host == "" && u.Scheme != "") || (u.Host != "" && !isHTTPAddress(u)):
 		s.d.recordProblem(s.pathOf(key), "must have a URL as %s, such as https://api.example.com/login, or a path of the host", s.keyName(key))
 		return nil
 	case u.Host != "":

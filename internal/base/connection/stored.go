@@ -36,8 +36,8 @@ type SecretLease struct {
 const (
 	// storeTimeout is how long a store may take. Attempts wait for it.
 	storeTimeout = 10 * time.Second
-	// storePause is the least time between a request that a store could not answer and the next one for this secret. It is also
-	// how long a lease counts at least: each new one makes another account.
+	// storePause is the shortest time between a request that a store could not answer and the next one for the same secret.
+	// It is also the shortest time for which a lease is used, because each new lease makes another account.
 	storePause = 10 * time.Second
 	// leaseTick is the least time between two looks at leases.
 	leaseTick = 100 * time.Millisecond

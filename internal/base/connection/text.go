@@ -58,14 +58,14 @@ func cutHost(text string) (string, *url.URL, error) {
 // parseHost parses the host that credentials are for, with the path to which relative addresses are added.
 func parseHost(text string) (*url.URL, error) {
 	host, err := url.Parse(strings.TrimSpace(text))
-	if err != nil || !isWeb(host) || host.User != nil || host.RawQuery != "" || host.Fragment != "" {
+	if err != nil || !isHTTPAddress(host) || host.User != nil || host.RawQuery != "" || host.Fragment != "" {
 		return nil, ErrNotHTTP
 	}
 	return host, nil
 }
 
-// isWeb reports whether a URL has a scheme and a host that http can request.
-func isWeb(u *url.URL) bool {
+// isHTTPAddress reports whether a URL has a scheme and a host that http can request.
+func isHTTPAddress(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
@@ -86,7 +86,7 @@ func parseURL(raw string) (*Login, error) {
 // checkText reports a URL with a query, which requests would not send.
 func checkText(raw string) error {
 	u, err := url.Parse(strings.TrimSpace(raw))
-	if err == nil && isWeb(u) && u.RawQuery != "" {
+	if err == nil && isHTTPAddress(u) && u.RawQuery != "" {
 		return &Problem{Message: "is a URL with a query string, which is not sent; to send a key in the query of each request, write a map: " +
 			"{query: {NAME: KEY}, host: https://HOST}"}
 	}

@@ -62,8 +62,8 @@ func ringKeys(ring *keyring.Ring[key], err error) (*Keys, error) {
 	return &Keys{ring: ring}, nil
 }
 
-// Watch sets who gets what is wrong with a changed file, and the texts of keys, which logs must not show: those of now at
-// once, and those of a changed file when it is read.
+// Watch sets the logger for problems with a file of keys that has changed. mask is called with the text of each key, which
+// logs must not show: with the current ones immediately, and with new ones when the file is read again.
 func (k *Keys) Watch(logger *slog.Logger, mask func(text string)) {
 	if k != nil {
 		k.ring.Watch(logger, mask)

@@ -167,7 +167,7 @@ func writeFailure(b *strings.Builder, head string, item runs.Item, paper termina
 // writeEnds writes both ends of an error's body. isWhole says that the error has all lines that were kept, so that those
 // between are counted; that of an open step has fewer.
 func writeEnds(b *strings.Builder, failure *interpreter.ErrorObject, paper terminal.Paper, isWhole bool) {
-	for i, said := range bodyEnds(failure, paper) {
+	for i, said := range firstAndLastLines(failure, paper) {
 		if i == 1 && !isWhole && strings.HasPrefix(said, "… ") {
 			said = "…"
 		}
@@ -178,16 +178,16 @@ func writeEnds(b *strings.Builder, failure *interpreter.ErrorObject, paper termi
 // LastLine is the last line of what a failure came with, on which a traceback or a long response names the cause; "" for
 // none, and where the message has it.
 func LastLine(failure *interpreter.ErrorObject) string {
-	ends := bodyEnds(failure, terminal.Paper{Width: terminal.Unbounded})
+	ends := firstAndLastLines(failure, terminal.Paper{Width: terminal.Unbounded})
 	if len(ends) == 0 || strings.Contains(failure.Message, strings.TrimSpace(ends[len(ends)-1])) {
 		return ""
 	}
 	return strings.TrimSpace(ends[len(ends)-1])
 }
 
-// bodyEnds returns the first and last lines of an error's body, and how many lines are in between. For a child run it
+// firstAndLastLines returns the first and last lines of an error's body, and how many lines are in between. For a child run it
 // returns nil: the message suffices.
-func bodyEnds(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
+func firstAndLastLines(failure *interpreter.ErrorObject, paper terminal.Paper) []string {
 	if failure.Kind == interpreter.KindPlaybook || failure.Body.Data == nil {
 		return nil
 	}

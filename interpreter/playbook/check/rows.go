@@ -55,7 +55,7 @@ func checkRowPath(c *checker, writes *playbook.Action, path *playbook.Node) {
 	case folder.Raw == "":
 		c.Errorf(folder.Pos, codeRowShape, "path must begin with a folder before the first value of a row, such as %s: the files are prepared there", "orders/"+path.Raw)
 	case !writes.IntoObjects():
-		c.Errorf(folder.Pos, codeRowShape, "path names %q, but rows can go to several paths only with auth or as Parquet; add auth, or set format: parquet", playbook.RowWord)
+		c.Errorf(folder.Pos, codeRowShape, playbook.RowPathProblem)
 	case as == nil && !slices.Contains(playbook.WrittenFormats, strings.TrimPrefix(strings.ToLower(pathpkg.Ext(rest)), ".")):
 		c.Errorf(folder.Pos, codeMissingField, "path is a folder for each value of the row, and does not say the format; set format to %s", joinChoices(playbook.WrittenFormats))
 	}
@@ -193,9 +193,9 @@ func checkChildrenFit(c *checker, writes *playbook.Action, children *playbook.No
 	case writes.Field(playbook.FieldStatement) != nil:
 		why = "a statement, which writes no rows; use table"
 	case mode == modeIgnore && writes.Field("key") == nil:
-		why = "mode insert_or_ignore without key; the sink needs the key to find out which rows were ignored, because their children are not written"
+		why = playbook.IgnoringNeedsKey
 	case mode == playbook.ModeReplace && writes.Field("replace_where") != nil && writes.Field("key") == nil:
-		why = "replace_where without key; the sink needs the key to replace only the children of the replaced rows"
+		why = playbook.ReplacingNeedsKey
 	default:
 		return true
 	}
