@@ -95,6 +95,7 @@ type rowStream struct {
 	stop   func()
 	cancel context.CancelFunc
 	rows   int64 // before what follows
+	limit  int   // of a row, in bytes of JSON
 	// ahead is a row, or the error aheadErr, that was read beyond the last batch; nil for none.
 	ahead    *format.PlacedRow
 	aheadErr error
@@ -134,18 +135,12 @@ func (t *Tool) openRowStream(ctx context.Context, in interpreter.ToolInput, opti
 			return stream, nil
 		}
 	}
-	return newRowStream(reading, cancel, source, options, t.res.MaxResponseBytes, after), nil
-}
-
-func newRowStream(
-	reading context.Context, cancel context.CancelFunc, source *format.RowSource, options format.Options, most int64, after *interpreter.SourcePlace,
-) *rowStream {
-	s := &rowStream{source: source, cancel: cancel}
+	stream := &rowStream{source: source, cancel: cancel, limit: t.res.MaxPayload}
 	if after != nil {
-		s.rows = after.Rows
+		stream.rows = after.Rows
 	}
-	s.next, s.stop = iter.Pull2(source.ReadRows(reading, options, most, after))
-	return s
+	stream.next, stream.stop = iter.Pull2(source.ReadRows(reading, options, t.res.MaxResponseBytes, after))
+	return stream, nil
 }
 
 // nextBatch reads the next rows, and returns the place behind them, nil at the end of the file. An error of a row is one of the batch, or of the next one.
@@ -162,7 +157,11 @@ func (s *rowStream) nextBatch(ctx context.Context, most int) (batch []any, next 
 		case err != nil:
 			return nil, nil, err
 		default:
-			if bytes = interpreter.EncodedSize(row.Value) + len(","); len(batch) == 0 || size+bytes <= bytesOfBatch {
+			bytes = interpreter.EncodedSize(row.Value) + len(",")
+			if len(batch) == 0 && bytes > s.limit {
+				return nil, nil, s.rowTooLarge(row)
+			}
+			if len(batch) == 0 || size+bytes <= bytesOfBatch {
 				batch, last, size = append(batch, row.Value), row, size+bytes
 				continue
 			}
@@ -172,6 +171,15 @@ func (s *rowStream) nextBatch(ctx context.Context, most int) (batch []any, next 
 		return batch, s.source.PlaceBehind(last, s.rows), nil
 	}
 	return nil, nil, ctx.Err()
+}
+
+// rowTooLarge returns the error of a row that no result can have.
+func (s *rowStream) rowTooLarge(row format.PlacedRow) error {
+	where := fmt.Sprintf("row %d", s.rows+1)
+	if row.Line > 0 {
+		where += fmt.Sprintf(" (line %d)", row.Line)
+	}
+	return tool.TooLargeErrorf("%s of %s is larger than the limit of %d bytes as JSON", where, s.source.What, s.limit)
 }
 
 // pull returns the next row.

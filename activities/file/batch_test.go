@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/activities"
+	"reprise/activities/attempt"
 	"reprise/activities/tooltest"
 	"reprise/internal/test/parquetfile"
 	"reprise/interpreter"
@@ -350,6 +351,12 @@ func TestLargeBatches(t *testing.T) {
 		require.Len(t, r.rows(), rows, name)
 		require.Len(t, r.pages[0], 4, name)
 	}
+	l.put(t, "row.csv", "id,text\n1,a\n\n2,"+element+"\n", time.Now())
+	narrow := activities.NewCatalogue(activities.Resources{Directory: l.dir, MaxResponseBytes: 1 << 20, Payloads: attempt.Payloads{MaxBytes: bytes}})
+	t.Cleanup(func() { require.NoError(t, narrow.Close()) })
+	r := &batchReader{workers: []*activities.Catalogue{narrow}}
+	require.ErrorContains(t, r.readBatches(t, fileInput(map[string]any{"path": "row.csv", "batch": 1})(t)), "row 2 (line 4) of row.csv is larger than the limit of 61440 bytes as JSON")
+	require.Len(t, r.rows(), 1)
 	l.put(t, "small.json", `{"n": 1, "of": [2]}`, time.Now())
 	in := fileInput(map[string]any{"path": "small.json"})(t)
 	in.Batch = &interpreter.RowBatch{Path: []string{"of"}}
