@@ -243,6 +243,8 @@ func (t *Tool) readWhole(ctx context.Context, in interpreter.ToolInput, path str
 	switch {
 	case err == nil && in.Batch != nil && interpreter.EncodedSize(v) > t.res.MaxPayload:
 		return interpreter.ToolResult{}, tool.TooLargeErrorf("read %s: it is larger than the limit of %d bytes as JSON", path, t.res.MaxPayload)
+	case err == nil && options.Format == format.XML:
+		return interpreter.ToolResult{Data: expression.Of(v), Meta: interpreter.ToolMeta{Notes: format.LoneElements(v, path)}}, nil
 	case err == nil:
 		return interpreter.ToolResult{Data: expression.Of(v)}, nil
 	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):

@@ -435,3 +435,22 @@ func TestASCIIHasNoMore(t *testing.T) {
 		require.ErrorContains(t, err, "byte 0xE9 at offset 5 (line 2)", charset)
 	}
 }
+
+// TestLoneElements: an element that is a list beside one where it is a value would make a column of texts and JSON.
+func TestLoneElements(t *testing.T) {
+	t.Parallel()
+	read := func(content string, lists ...string) []string {
+		value, err := format.Options{Format: format.XML, Lists: lists}.Value(t.Context(), []byte(content), "it", 1<<20)
+		require.NoError(t, err)
+		return format.LoneElements(value, "it")
+	}
+	const mixed = "<r><i><t>a</t></i><i><t>a</t><t>b</t></i></r>"
+	require.Len(t, read(mixed), 1)
+	require.Contains(t, read(mixed)[0], "xml: {lists: [i/t]}")
+	require.Empty(t, read(mixed, "i/t"), "as it says")
+	require.Empty(t, read(mixed, "t"))
+	require.Empty(t, read("<r><i><t>a</t></i><i/><i><t/></i></r>"), "values, and none")
+	require.Empty(t, read("<r><i><t>a</t><t>b</t></i><i><t>a</t><t>b</t></i></r>"), "lists")
+	require.Empty(t, read("<r><i><t>a</t></i><k><t>a</t><t>b</t></k></r>"), "of other elements")
+	require.Len(t, read("<r><i><t><v>1</v></t></i><i><t><v>1</v></t><t><v>1</v><v>2</v></t></i></r>"), 2, "at each level")
+}

@@ -49,7 +49,7 @@ func TestHTTPRedirectsOfOtherMethods(t *testing.T) {
 	}
 }
 
-// TestHTTPNotesDoubtfulAnswers: a redirect that loses the query, and a body that is missing, are noted.
+// TestHTTPNotesDoubtfulAnswers: a redirect that loses the query, a body that is missing, and elements that are lists in some places are noted.
 func TestHTTPNotesDoubtfulAnswers(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,6 +60,9 @@ func TestHTTPNotesDoubtfulAnswers(t *testing.T) {
 		case "/kept":
 			http.Redirect(w, r, "/there?"+r.URL.RawQuery, http.StatusFound)
 		case "/empty":
+		case "/mixed":
+			w.Header().Set("Content-Type", "application/xml")
+			_, _ = io.WriteString(w, "<r><i><t>a</t><u>1</u></i><i><t>a</t><t>b</t><u>2</u></i><i/></r>")
 		case "/none":
 			w.WriteHeader(http.StatusNoContent)
 		default:
@@ -69,6 +72,7 @@ func TestHTTPNotesDoubtfulAnswers(t *testing.T) {
 	t.Cleanup(server.Close)
 	for of, says := range map[string]string{
 		"GET /lost?since=1": " redirects to " + server.URL + "/there, without the query",
+		"GET /mixed":        "/mixed has t once in some elements i, where it is a value, and several times in others, where it is a list; to make it a list in all, write xml: {lists: [i/t]}",
 		"GET /lost":         "", "GET /kept?since=1": "", "GET /none": "", "POST /empty": "", "GET /there?since=1": "",
 		"GET /empty": "was answered with HTTP 200 and an empty body, which counts as no rows, although its Content-Type is application/json",
 	} {

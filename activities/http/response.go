@@ -76,6 +76,9 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		Status: response.StatusCode, Headers: tool.AnswerHeaders(headers), Links: related, URL: finalURL(response.Request),
 		Notes: answerNotes(response, body, options.Format),
 	}
+	if options.Format == format.XML {
+		meta.Notes = append(meta.Notes, format.LoneElements(data, "the answer of "+requestPath(response.Request))...)
+	}
 	if wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); found {
 		seconds := wait.Seconds()
 		meta.RetryAfter = &seconds
