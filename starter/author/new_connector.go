@@ -208,7 +208,11 @@ func (d connectorDocument) documentText(width int) string {
 		line("wrote %s (%s)", wrote, terminal.Count(len(one.Streams), "stream"))
 	}
 	for _, gap := range d.NotConverted {
-		line("not converted: stream %s: %s", gap.Stream, gap)
+		of := ""
+		if gap.Stream != "" {
+			of = "stream " + gap.Stream + ": "
+		}
+		line("not converted: %s%s", of, gap)
 	}
 	for _, note := range d.Notes {
 		line("note: %s", note)

@@ -25,7 +25,7 @@ func (r *restAPI) stepOf(of *dltResource) *step {
 	s := &step{stream: of.name, table: table, gaps: map[string][]Gap{}, added: map[string]addedField{}, params: map[string]any{}, headers: map[string]any{}}
 	s.name = r.unusedName(table, "read_"+table, table+"_rows")
 	of.step = s
-	if value := of.of["table_name"]; value != nil && of.of.text("table_name") == "" {
+	if value := of.of["table_name"]; value != nil && value != "" && of.of.text("table_name") == "" {
 		s.addGap(atSink, "table_name", "%s: the table is %s", kindOf(value), table)
 	}
 	r.convertParent(of)
