@@ -1,6 +1,7 @@
 package call
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/retry"
+	"reprise/interpreter/source"
 )
 
 // This file ends a call: with a result, its sinks, and a move of the state that the step keeps; or by a cancel.
@@ -104,6 +106,10 @@ func (r reader) endMoves(result *interpreter.CallResult) ([]Todo, error) {
 		Failure: result.Error, Incomplete: r.state.Incomplete || result.Meta.Truncated, At: result.Meta.EndedAt, Scope: r.policyScope,
 	}
 	move, err := r.keeps.EndMove(own, end)
+	if section := r.config.incrementalSection(); err == nil && move == nil && section.Token != nil && own.Rows > 0 && end.Failure == nil && !end.Incomplete {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: token is nil after %s, so the state has not moved, and the next run reads the same rows; check token",
+			r.config.CallPlace(), source.Count(int(own.Rows), "row")))
+	}
 	if err == nil && move != nil && r.keeps.DefersMove(end) {
 		result.Meta.Incremental = &interpreter.CallIncremental{Pending: own.AsMoves(move)}
 		move = nil
