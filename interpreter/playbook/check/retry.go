@@ -23,6 +23,7 @@ func checkRetry(c *checker) {
 		checkNextCalls(c, step)
 		checkStrategies(c, step)
 		checkGiveUpSinks(c, step)
+		checkIgnoredPages(c, step)
 		for _, route := range step.Next {
 			checkFailedMeta(c, route.When)
 		}
@@ -194,6 +195,43 @@ func checkIgnore(c *checker, policy *playbook.Policy) {
 		warnNoEffect(c, then, "a failure that this policy matches does not end the call successfully; to do so, add ignore: true", "result")
 	case then.Repeats && then.NextCall == nil:
 		warnNoEffect(c, then, "this policy retries, and the call fails when it is exhausted; to succeed instead, add on_exhausted: succeed", "result")
+	}
+}
+
+// outage is a failure that says nothing about the end of the pages.
+var outage = map[string]any{"kind": "http", "class": "retryable", "status": 503, "type": "", "message": "Service Unavailable", "attempt": 1, "page": 2, "exhausted": false}
+
+// checkIgnoredPages warns about a step with pages that ignores failures which are not the end of the pages, if what it has read by then
+// counts as everything: it replaces rows, or moves a watermark.
+func checkIgnoredPages(c *checker, step *playbook.Step) {
+	harm := ""
+	for _, sink := range slices.Concat(step.SuccessSinks(), step.Sinks) {
+		if action := c.pb.ResolveAction(sink.Action); action != nil && action.StagesRows() {
+			harm = "the rows of later pages are deleted from the table"
+		}
+	}
+	if step.Incremental != nil {
+		harm = "the watermark moves, although later pages were not read"
+	}
+	if harm == "" || !slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil }) {
+		return
+	}
+	scope := c.workloadScope()
+	scope["error"], scope["response"] = outage, nil
+	for _, policy := range step.Retry {
+		value, err := policy.When.Render(scope, c.newBudget())
+		switch {
+		case err != nil:
+			return
+		case !expression.Truthy(value):
+			continue
+		case policy.Then.Ignore:
+			c.Warnf(placeOfWord(&policy.Then, "ignore"), codeIgnoredPages, "this policy also ignores failures such as HTTP 503; if a further page fails like that, the call counts as complete, and %s; "+
+				"match only what ends the pages, such as error.status == 404", harm)
+			return
+		case policy.Then.OnExhausted != playbook.ExhaustedContinue:
+			return
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ var (
 	codeNextCallAfterFailure   = codeDoc("next-call-after-failure", "a policy for failures has `next_call`, which applies only after a success")
 	codeNoEffect               = codeDoc("no-effect", "a key has no effect where it is written (warning)")
 	codeNotYetRun              = codeDoc("not-yet-run", "a step uses the result of a step that cannot have run yet (warning)")
+	codeIgnoredPages           = codeDoc("ignored-pages", "a failure of a further page is ignored, although what was read by then counts as everything (warning)")
 	codeIgnoreAfterSuccess     = codeDoc("ignore-after-success", "a policy for successes has `ignore`, which applies only to failures")
 	codeIncremental            = codeDoc("incremental", "a step with `incremental` cannot keep its state between runs, or would read too much or too little (some are warnings)")
 	codeJSONText               = codeDoc("json-text", "JSON is written as text that contains templates (warning)")
