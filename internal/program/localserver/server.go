@@ -219,9 +219,12 @@ func (s *Server) awaitReady(ctx context.Context, uiPort int, limit time.Duration
 		return err
 	}
 	return s.pollUntil(ctx, func() error {
-		if s.folder != "" && checkAccepts(ctx, "unix", s.socketPath()) == nil {
-			s.UISocket = s.socketPath()
-			return nil
+		if s.folder != "" { // with a key; who listens at the port then is another program
+			err := checkAccepts(ctx, "unix", s.socketPath())
+			if err == nil {
+				s.UISocket = s.socketPath()
+			}
+			return err
 		}
 		at := "127.0.0.1:" + strconv.Itoa(uiPort)
 		err := checkAccepts(ctx, "tcp", at)

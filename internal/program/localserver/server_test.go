@@ -154,6 +154,34 @@ func TestAKeyIsRequired(t *testing.T) {
 	require.NoDirExists(t, filepath.Dir(server.UISocket))
 }
 
+// TestAnotherListenerIsNotTheUI: who listens, as the server starts, at the port that the web UI would have without a key is another program.
+func TestAnotherListenerIsNotTheUI(t *testing.T) {
+	t.Parallel()
+	free := [2]int{}
+	for i := range free {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		free[i] = listener.Addr().(*net.TCPAddr).Port
+		require.NoError(t, listener.Close())
+	}
+	go func() {
+		for t.Context().Err() == nil {
+			if connection, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(free[0])); err == nil { // the server has begun
+				_ = connection.Close()
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if other, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(free[1])); err == nil {
+			<-t.Context().Done()
+			_ = other.Close()
+		}
+	}()
+	server := start(t, localserver.Options{Binary: binary(t), Key: "k-123", Port: free[0], UIPort: free[1]})
+	require.Empty(t, server.UIURL)
+	require.NotEmpty(t, server.UISocket)
+}
+
 // TestFilesOfAnyServer: this user alone reads them, those too that Temporal's own command makes and those that were there before.
 func TestFilesOfAnyServer(t *testing.T) {
 	t.Parallel()
