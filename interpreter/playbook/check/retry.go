@@ -218,6 +218,7 @@ func checkIgnoredPages(c *checker, step *playbook.Step) {
 	}
 	scope := c.workloadScope()
 	scope["error"], scope["response"] = outage, nil
+	scope["this"] = map[string]any{"status": "error", "error": outage, "data": nil}
 	for _, policy := range step.Retry {
 		value, err := policy.When.Render(scope, c.newBudget())
 		switch {
