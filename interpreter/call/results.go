@@ -137,7 +137,7 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 			"%s: the page %s; the result may be incomplete", where, lacks))
 	} else if lacks := s.Pages.MisspeltMember(r.config.Policies, s.Last.Data.Data); lacks != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s; the result may be incomplete", where, lacks))
-	} else if ended := s.Pages.BelowPageSize(r.config.Policies, r.scope(), budget); ended != "" {
+	} else if ended := s.Pages.BelowPageSize(r.config.Policies, func() expression.Scope { return r.scope() }, budget); ended != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s", where, ended))
 	}
 }

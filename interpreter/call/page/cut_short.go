@@ -206,8 +206,8 @@ var pageSizes = []int{10, 20, 25, 30, 40, 50, 60, 75, 100, 120, 150, 200, 250, 3
 
 // BelowPageSize describes an only page that ended the call because it has fewer rows than a policy needs to request
 // the next page, although that number is a common limit of APIs; "" for other pages. Many APIs return at most 100
-// rows, whatever page size is requested.
-func (p *Pages) BelowPageSize(policies Policies, scope expression.Scope, b *expression.Budget) string {
+// rows, whatever page size is requested. scope is called only for conditions that request pages.
+func (p *Pages) BelowPageSize(policies Policies, scope func() expression.Scope, b *expression.Budget) string {
 	if p.PagedBy != nil {
 		return ""
 	}
@@ -215,7 +215,7 @@ func (p *Pages) BelowPageSize(policies Policies, scope expression.Scope, b *expr
 		if policy.Then.NextCall == nil || policy.When == nil || policy.When.Template == nil {
 			continue
 		}
-		for _, length := range policy.When.Template.Lengths(scope, b) {
+		for _, length := range policy.When.Template.Lengths(scope(), b) {
 			if length.Length < length.Wanted && slices.Contains(pageSizes, length.Length) {
 				return fmt.Sprintf("ended the call, because %s is %d and policy %d requests the next page only if it is at least %d: if the API gives at most %d rows per page, "+
 					"rows are missing; request pages until one is empty, or at most %d rows per page", length.Text, length.Length, policy.Number, length.Wanted,

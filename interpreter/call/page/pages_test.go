@@ -355,15 +355,15 @@ func TestBelowPageSize(t *testing.T) {
 			body := map[string]any{"rows": make([]any, rows), "more": false}
 			scope := expression.MapScope{"response": body, "size": 1000, "failed": false}
 			pages := page.Pages{}
-			got := pages.BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0)))
+			got := pages.BelowPageSize(of, func() expression.Scope { return scope }, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0)))
 			require.Equal(t, warned, got != "", "%s of %d: %s", condition, rows, got)
 			pages.RecordPaging(of[0], body)
-			require.Empty(t, pages.BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "it has asked for more")
+			require.Empty(t, pages.BelowPageSize(of, func() expression.Scope { return scope }, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "it has asked for more")
 		}
 	}
 	of := policies(t, "      - {when: \"{{ len(response.rows) == 1000 }}\", then: {max_attempts: 3}}\n")
 	scope := expression.MapScope{"response": map[string]any{"rows": make([]any, 100)}}
-	require.Empty(t, new(page.Pages).BelowPageSize(of, scope, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "a poll")
+	require.Empty(t, new(page.Pages).BelowPageSize(of, func() expression.Scope { return scope }, expression.NewBudget(expression.DecisionLimits, time.Unix(0, 0))), "a poll")
 }
 
 // TestTravel: what one host collects is the same wherever parts of it are left behind.

@@ -292,7 +292,9 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 // between attempts of a request and between polls. now() keeps the time at which the request was rendered.
 func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) error {
 	if !namesAnyKey(b.action) {
-		b.RequestScope(request, m)
+		if b.tool == "" {
+			b.RequestScope(request, m) // which finds out the tool
+		}
 		return nil
 	}
 	budget := expression.DecisionBudget(request.At)
