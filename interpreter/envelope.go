@@ -26,12 +26,15 @@ func EnvelopeInSink(book *playbook.Playbook, sink *playbook.Sink, result any, pa
 		return ""
 	}
 	path, plain := writtenPath(action)
+	if !plain {
+		return ""
+	}
 	written, _ := expression.FollowKeys(result, path)
-	if warning := mapOfRowsInSink(action, sink, written); plain && warning != "" {
+	if warning := mapOfRowsInSink(action, sink, written); warning != "" {
 		return warning
 	}
 	row, isMap := written.(map[string]any)
-	if !plain || !isMap || slices.ContainsFunc(keyColumns(action), func(column string) bool { return row[column] != nil }) {
+	if !isMap || slices.ContainsFunc(keyColumns(action), func(column string) bool { return row[column] != nil }) {
 		return ""
 	}
 	within, n := listOfMaps(row, 0)

@@ -150,14 +150,14 @@ func (s *rowStream) nextBatch(ctx context.Context, most int) (batch []any, next 
 	var last format.PlacedRow
 	for ctx.Err() == nil {
 		row, err, more := s.pull()
-		switch bytes := 0; {
+		switch {
 		case !more:
 			return batch, nil, nil
 		case len(batch) == most:
 		case err != nil:
 			return nil, nil, err
 		default:
-			bytes = interpreter.EncodedSize(row.Value) + len(",")
+			bytes := interpreter.EncodedSize(row.Value) + len(",")
 			if len(batch) == 0 && bytes > s.limit {
 				return nil, nil, s.rowTooLarge(row)
 			}

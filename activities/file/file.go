@@ -281,10 +281,10 @@ func (t *Tool) openContent(ctx context.Context, in interpreter.ToolInput, path s
 	if err != nil {
 		return nil, err
 	}
-	identity := fmt.Sprintf("%d bytes, %d", info.Size(), info.ModTime().UnixNano())
+	identity := fileIdentity(info)
 	return &fileContent{ReaderAt: file, Closer: file, reader: file, size: info.Size(), identity: identity, changed: func() bool {
 		now, err := file.Stat()
-		return err != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime())
+		return err != nil || fileIdentity(now) != identity
 	}}, nil
 }
 
@@ -301,11 +301,21 @@ func (t *Tool) openRemoteContent(ctx context.Context, in interpreter.ToolInput, 
 	if err != nil {
 		return nil, err
 	}
-	identity := fmt.Sprintf("%d bytes, %d, %s", seen.Size, seen.ModTime.UnixNano(), seen.ETag)
+	identity := objectIdentity(seen)
 	return &fileContent{ReaderAt: object, Closer: object, reader: io.NewSectionReader(object, 0, seen.Size), size: seen.Size, identity: identity, changed: func() bool {
 		now, err := from.bucket.Attributes(ctx, from.key)
-		return err != nil || now.Size != seen.Size || now.ETag != seen.ETag || !now.ModTime.Equal(seen.ModTime)
+		return err != nil || objectIdentity(now) != identity
 	}}, nil
+}
+
+// fileIdentity returns the same for a file as long as nobody has changed it.
+func fileIdentity(info fs.FileInfo) string {
+	return fmt.Sprintf("%d bytes, %d", info.Size(), info.ModTime().UnixNano())
+}
+
+// objectIdentity returns the same for an object as long as nobody has replaced it.
+func objectIdentity(seen *blob.Attributes) string {
+	return fmt.Sprintf("%d bytes, %d, %s", seen.Size, seen.ModTime.UnixNano(), seen.ETag)
 }
 
 // OpenRows opens a file as a source of rows.

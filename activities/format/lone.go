@@ -7,8 +7,8 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// LoneElements returns notes about elements of XML that are a list in some of their neighbours and a single value in others: in a table,
-// one column would have texts and JSON. lists are the names in xml.lists, which are always lists.
+// LoneElements returns notes about elements of XML that occur once in some elements of a list and several times in others. As they are a
+// value there and a list here, a column of a table would have texts and JSON. what names the XML in the notes.
 func LoneElements(value any, what string) (notes []string) {
 	switch value := value.(type) {
 	case map[string]any:

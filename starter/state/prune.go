@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -358,7 +357,7 @@ const mostShown = 50
 func (o *pruneOptions) showSelected(a *cli.App, p pruning, outcome pruneOutcome, holders []string) error {
 	if n := len(outcome.UseUnknown); n > 0 {
 		a.Notef("note: %s of step %s not removed, because an older build has claimed them last, so it is unknown when; --elements removes them",
-			terminal.Count(n, "state"), cmp.Or(p.name)+cli.IsAre(n))
+			terminal.Count(n, "state"), p.name+cli.IsAre(n))
 	}
 	if len(outcome.States) > 0 && p.state.Inserts != nil {
 		a.Notef("the sink on line %d inserts: if an element comes back, rows that are read again would be in the table twice", p.state.Inserts.Pos.Line)
