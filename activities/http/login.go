@@ -109,7 +109,7 @@ func (x *loginExchange) exchangeToken(ctx context.Context, refresh string) (tool
 	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { x.sent.Store(true) }})
 	asked := time.Now()
-	token, err := x.sendRefresh(context.WithValue(ctx, oauth2.HTTPClient, x.http), refresh)
+	token, err := x.sendRefresh(withTokenClient(ctx, x.http), refresh)
 	if err != nil {
 		end, failure := x.exchangeEnd(err)
 		return tool.ExchangedTokens{}, end, failure

@@ -31,7 +31,7 @@ func (t *Tool) ChallengeLogin(ctx context.Context, start login.BeginRequest) (lo
 	}
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
-	answer, err := config.DeviceAuth(context.WithValue(ctx, oauth2.HTTPClient, x.http))
+	answer, err := config.DeviceAuth(withTokenClient(ctx, x.http))
 	if err != nil {
 		return login.Challenge{}, "", tokenError(x.name, x.of.DeviceURL, err)
 	}
@@ -69,7 +69,7 @@ func (t *Tool) ProveLogin(ctx context.Context, proof login.FinishRequest, code, 
 	if proof.Device {
 		token, err = x.pollDevice(ctx, secret, proof.ExpiresAt)
 	} else {
-		bounded, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, x.http), tokenTimeout)
+		bounded, cancel := context.WithTimeout(withTokenClient(ctx, x.http), tokenTimeout)
 		defer cancel()
 		token, err = x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {
 			config.RedirectURL = proof.Redirect
@@ -94,7 +94,7 @@ func (x *loginExchange) pollDevice(ctx context.Context, device string, ends time
 	ctx, cancel := context.WithDeadline(ctx, ends)
 	defer cancel()
 	token, err := x.asClient(func(config *oauth2.Config) (*oauth2.Token, error) {
-		return config.DeviceAccessToken(context.WithValue(ctx, oauth2.HTTPClient, x.http), &oauth2.DeviceAuthResponse{DeviceCode: device, Expiry: ends})
+		return config.DeviceAccessToken(withTokenClient(ctx, x.http), &oauth2.DeviceAuthResponse{DeviceCode: device, Expiry: ends})
 	})
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "expired_token" || errors.Is(err, context.DeadlineExceeded) {
 		return nil, &tool.Error{

@@ -60,7 +60,7 @@ func (a *serviceAccount) exchangeToken(ctx context.Context) (accessToken, error)
 		EndpointParams: url.Values{"grant_type": {grantJWT}, "assertion": {signed}},
 	}
 	asked := time.Now()
-	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.http))
+	token, err := config.Token(withTokenClient(ctx, a.http))
 	if err != nil {
 		return accessToken{}, err
 	}

@@ -253,7 +253,7 @@ type oauth2Client struct {
 // issueToken requests a token from the endpoint.
 func (c *oauth2Client) issueToken(ctx context.Context) (accessToken, error) {
 	asked := time.Now()
-	token, err := c.requestToken(context.WithValue(ctx, oauth2.HTTPClient, c.http))
+	token, err := c.requestToken(withTokenClient(ctx, c.http))
 	if err != nil {
 		return accessToken{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
@@ -16,7 +17,7 @@ import (
 )
 
 // rowPerElement writes a row for each element and then ends it, which takes
-// a minute for those in workload.slow: their rows are there while they go on.
+// longer than the test for those in workload.slow: their rows are there while they go on.
 const rowPerElement = `
   - step: fetch
     tool: http
@@ -27,8 +28,8 @@ const rowPerElement = `
       sink:
         tool: http
         method: GET
-        timeout: 90s
-        url: "{{ api }}{{ '/slow?ms=60000&n=' if item in workload.slow else '/echo?n=' }}{{ item }}{{ workload.ballast[:0] }}"
+        timeout: %s
+        url: "{{ api }}{{ '/slow?ms=%d&n=' if item in workload.slow else '/echo?n=' }}{{ item }}{{ workload.ballast[:0] }}"
     retry:
       - when: "{{ error is not defined }}"
         then: {sink: {tool: postgres, auth: pg, table: done, args: {n: "{{ item }}"}}}
@@ -55,7 +56,8 @@ func newInterrupted(t *testing.T, loop string, workload map[string]any) *interru
 	i := &interrupted{world: w, db: w.database(), n: workload["n"].(int)}
 	w.work()
 	i.db.Exec(t, "CREATE TABLE done (n int)")
-	i.run = w.start(book(fmt.Sprintf(rowPerElement, loop)), workload)
+	slow := min(testenv.Within(time.Minute), 5*time.Minute) // which is the most that the API takes
+	i.run = w.start(book(fmt.Sprintf(rowPerElement, loop, 2*slow, slow.Milliseconds())), workload)
 	return i
 }
 

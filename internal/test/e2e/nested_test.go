@@ -312,7 +312,7 @@ func TestNestedPause(t *testing.T) {
 			require.Eventually(t, func() bool { return api.began(resumed) > 0 }, patience, tick)
 			result, err := w.outcome(run)
 			require.NoError(t, err)
-			require.Equal(t, interpreter.Completed, result.Status)
+			require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Steps[0].Loop)
 			require.Equal(t, 80, api.began(time.Time{}), "each attempt once")
 		})
 	}
