@@ -166,10 +166,11 @@ func TestPauseAndResume(t *testing.T) {
 				standing := w.steers(run, protocol.PauseUpdate, protocol.CommandInput{Step: step, Reason: "the API is down", By: "ada"})
 				require.True(t, standing.Changed)
 				require.True(t, standing.Control.IsPaused("fetch"))
-				paused := time.Now().Add(2 * time.Second)
+				told := testenv.Within(2 * time.Second) // every iteration
+				paused := time.Now().Add(told)
 				require.False(t, w.steers(run, protocol.PauseUpdate, protocol.CommandInput{Step: step}).Changed, "it is so already")
 				w.await(run, "fetch", interpreter.Paused)
-				require.Never(t, func() bool { return api.began(paused) > 0 }, 5*time.Second, 100*time.Millisecond)
+				require.Never(t, func() bool { return api.began(paused) > 0 }, told+3*time.Second, 100*time.Millisecond)
 				require.Less(t, api.began(time.Time{}), shape.elements, "it was paused before its end")
 
 				resumed := time.Now()
@@ -470,7 +471,7 @@ func TestSet(t *testing.T) {
 	w.steers(run, protocol.SetUpdate, protocol.CommandInput{Step: "fetch", Tuning: &interpreter.Tuning{
 		Rate: &interpreter.Rate{Requests: 2, PerSeconds: 1},
 	}})
-	limited := time.Now().Add(2 * time.Second)
+	limited := time.Now().Add(testenv.Within(2 * time.Second))
 	result, err := w.outcome(run)
 	require.NoError(t, err)
 	require.EqualValues(t, "completed", result.Status, "%+v", result.Error)
@@ -615,7 +616,7 @@ func steerAtRandom(t *testing.T, random *rand.Rand) {
 			if _, err := w.steer(run, protocol.PauseUpdate, command); err != nil {
 				break // it has ended
 			}
-			held := time.Now().Add(2 * time.Second)
+			held := time.Now().Add(testenv.Within(2 * time.Second))
 			time.Sleep(time.Until(held) + time.Duration(random.IntN(1000))*time.Millisecond)
 			require.Zero(t, api.began(held), "an attempt began while the run was held")
 			_, _ = w.steer(run, protocol.ResumeUpdate, command)
