@@ -2,8 +2,10 @@ package connector
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,8 +52,11 @@ func (c *converter) configKeys(into *trace, optional bool) func(keys []any) (cod
 			if !isText && (i == 0 || path == nil) {
 				return unsupportedError("a key of the configuration that is no constant")
 			}
-			if !isText { // an element of a list
-				break
+			if !isText { // an element of a list: the list as a whole, or a member of one of its objects
+				if i+1 == len(keys) {
+					break
+				}
+				text = fmt.Sprint(key)
 			}
 			path = append(path, text)
 		}
@@ -115,7 +120,16 @@ func (c *converter) schemaOf(path []string) component {
 	return at
 }
 
+// isPlace reports whether a key of a path is the place of an object in a list.
+func isPlace(key string) bool {
+	_, err := strconv.ParseUint(key, 10, 16)
+	return err == nil
+}
+
 func propertyAt(of component, key string) component {
+	if items := of.childAt("items"); items != nil && isPlace(key) {
+		return items
+	}
 	if found := of.childAt("properties").childAt(key); found != nil {
 		return found
 	}
@@ -144,6 +158,9 @@ func (c *converter) isSecret(path []string) bool {
 func (c *converter) sampleValue(path []string) any {
 	schema := c.schemaOf(path)
 	last := path[len(path)-1]
+	if value, has := c.defaultAbove(path); has {
+		return toCanonical(value)
+	}
 	for _, key := range []string{"default", "const"} {
 		if value, has := schema[key]; has {
 			return toCanonical(value)
@@ -187,6 +204,29 @@ func (c *converter) sampleValue(path []string) any {
 	return ""
 }
 
+// defaultAbove returns the value of a key in the default of an object that it belongs to: of several alternatives, the
+// default chooses one. Some manifests have the alternative itself there, with its properties.
+func (c *converter) defaultAbove(path []string) (any, bool) {
+	for i := 1; i < len(path); i++ {
+		chosen := c.schemaOf(path[:i]).childAt("default")
+		for _, key := range path[i : len(path)-1] {
+			below := chosen.childAt(key)
+			if below == nil {
+				below = propertyAt(chosen, key)
+			}
+			chosen = below
+		}
+		last := path[len(path)-1]
+		if value, has := chosen[last]; has {
+			return value, true
+		}
+		if value, has := propertyAt(chosen, last)["const"]; has {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
 // toCanonical converts a value to the types that expressions use.
 func toCanonical(value any) any {
 	data, err := json.Marshal(value)
@@ -216,6 +256,9 @@ func (c *converter) isRequired(path []string) bool {
 }
 
 func isRequired(of component, path []string) bool {
+	if items := of.childAt("items"); items != nil && isPlace(path[0]) {
+		return len(path) == 1 || isRequired(items, path[1:])
+	}
 	required, _ := of["required"].([]any)
 	if found := of.childAt("properties").childAt(path[0]); found != nil {
 		if len(path) > 1 {
@@ -237,19 +280,30 @@ func isRequired(of component, path []string) bool {
 func (c *converter) workloadValues() map[string]any {
 	out := map[string]any{}
 	for _, path := range c.read.plain {
-		at := out
-		for _, key := range path[:len(path)-1] {
-			below, isMap := at[key].(map[string]any)
-			if !isMap {
-				below = map[string]any{}
-				at[key] = below
-			}
-			at = below
-		}
-		last := path[len(path)-1]
-		if _, isMap := at[last].(map[string]any); !isMap {
-			at[last] = c.sampleValue(path)
-		}
+		out[path[0]] = c.withValue(out[path[0]], path, 1)
 	}
 	return out
+}
+
+// withValue returns a value of workload with that of a path below it; depth keys of the path lead to the value itself.
+func (c *converter) withValue(of any, path []string, depth int) any {
+	list, isList := of.([]any)
+	below, isMap := of.(map[string]any)
+	switch {
+	case depth == len(path) && (isMap || isList):
+		return of // what is read of it is there
+	case depth == len(path):
+		return c.sampleValue(path)
+	case isPlace(path[depth]) && c.schemaOf(path[:depth]).childAt("properties").childAt(path[depth]) == nil:
+		place, _ := strconv.Atoi(path[depth])
+		for len(list) <= place {
+			list = append(list, map[string]any{})
+		}
+		list[place] = c.withValue(list[place], path, depth+1)
+		return list
+	case !isMap:
+		below = map[string]any{}
+	}
+	below[path[depth]] = c.withValue(below[path[depth]], path, depth+1)
+	return below
 }

@@ -70,7 +70,7 @@ func (t *tester) setAddress(s *step) {
 		switch {
 		case !has || key == "api":
 		case i == 0 && found[0] == 0:
-			if was, _ := value.(string); !strings.HasPrefix(was, "http") {
+			if was, isText := value.(string); (isText || value == nil) && !strings.HasPrefix(was, "http") {
 				t.setWorkload(key, "https://api.example.com")
 			}
 		case value == nil:

@@ -125,6 +125,8 @@ func (c *configurer) value(schema component, name string, depth int) any {
 		return plainJSON(schema["const"])
 	case isDate && slices.Contains(listOfOne(schema["type"]), any("string")):
 		return c.date(schema, name)
+	case schema.of("default")["properties"] != nil: // an alternative in the place of its values
+		return c.config(schema.of("default"), depth+1)
 	case schema["default"] != nil:
 		return plainJSON(schema["default"])
 	case len(listOf(schema["enum"])) > 0:

@@ -77,7 +77,7 @@ func (c *tally) add(t *testing.T, name string, of verdict) {
 // fixtures are streams of the small manifests of the conversion's own tests, which TestFixtures plays; those with a number
 // are played while that many workers are killed.
 var fixtures = map[string]int{
-	"cursor/messages": 0, "page_increment/albums": 0, "offset/users": 0, "next_link/repos": 0, "parent/tasks": 2, "slices/visits": 1, "post_body/search": 0,
+	"cursor/messages": 0, "page_increment/albums": 0, "accounts/orders": 0, "offset/users": 0, "next_link/repos": 0, "parent/tasks": 2, "slices/visits": 1, "post_body/search": 0,
 	"errors/jobs": 0, "counted/payments": 0, "transformations/contacts": 0, "days/episodes": 0, "parent_incremental/notes": 0,
 }
 
