@@ -469,7 +469,7 @@ func TestOAuth2LivesThatCannotBe(t *testing.T) {
 }
 
 // TestOAuth2AnswersWithoutEnd: neither a body that is far too large, packed or not, nor
-// one that comes drop by drop takes memory, or longer than the attempt has.
+// one that comes drop by drop takes memory, or longer than the attempt has. It passes mostTokenAnswer.
 func TestOAuth2AnswersWithoutEnd(t *testing.T) {
 	t.Parallel()
 	flood := func(w io.Writer) {

@@ -158,7 +158,7 @@ func (c *converter) isSecret(path []string) bool {
 func (c *converter) sampleValue(path []string) any {
 	schema := c.schemaOf(path)
 	last := path[len(path)-1]
-	if value, has := c.defaultAbove(path); has {
+	if value, has := defaultAbove(c.schemaOf, path); has {
 		return toCanonical(value)
 	}
 	for _, key := range []string{"default", "const"} {
@@ -206,9 +206,9 @@ func (c *converter) sampleValue(path []string) any {
 
 // defaultAbove returns the value of a key in the default of an object that it belongs to: of several alternatives, the
 // default chooses one. Some manifests have the alternative itself there, with its properties.
-func (c *converter) defaultAbove(path []string) (any, bool) {
+func defaultAbove(schemaOf func(path []string) component, path []string) (any, bool) {
 	for i := 1; i < len(path); i++ {
-		chosen := c.schemaOf(path[:i]).childAt("default")
+		chosen := schemaOf(path[:i]).childAt("default")
 		for _, key := range path[i : len(path)-1] {
 			below := chosen.childAt(key)
 			if below == nil {
@@ -280,13 +280,13 @@ func isRequired(of component, path []string) bool {
 func (c *converter) workloadValues() map[string]any {
 	out := map[string]any{}
 	for _, path := range c.read.plain {
-		out[path[0]] = c.withValue(out[path[0]], path, 1)
+		out[path[0]] = withValue(c, out[path[0]], path, 1)
 	}
 	return out
 }
 
 // withValue returns a value of workload with that of a path below it; depth keys of the path lead to the value itself.
-func (c *converter) withValue(of any, path []string, depth int) any {
+func withValue(c *converter, of any, path []string, depth int) any {
 	list, isList := of.([]any)
 	below, isMap := of.(map[string]any)
 	switch {
@@ -299,11 +299,11 @@ func (c *converter) withValue(of any, path []string, depth int) any {
 		for len(list) <= place {
 			list = append(list, map[string]any{})
 		}
-		list[place] = c.withValue(list[place], path, depth+1)
+		list[place] = withValue(c, list[place], path, depth+1)
 		return list
 	case !isMap:
 		below = map[string]any{}
 	}
-	below[path[depth]] = c.withValue(below[path[depth]], path, depth+1)
+	below[path[depth]] = withValue(c, below[path[depth]], path, depth+1)
 	return below
 }
