@@ -22,12 +22,12 @@ type pathPublish struct {
 	files   []manifestFile
 	bytes   int64
 	rows    int64
-	// earlier are files of rejected rows that an attempt before has named in the manifest of the path.
+	// earlier are the files of rejected rows that an earlier attempt recorded in the manifest of the path.
 	earlier []rejectedFile
 }
 
-// publishPaths publishes the rows of a call or loop that each have a path. Whether those of a path were published, its manifest
-// knows; once all were, the worker notes it and removes the records.
+// publishPaths publishes the rows of a call or loop that each have a path. The manifest of a path records that its rows were
+// published. Once all paths are published, the worker records that and removes the staged records.
 func (t *Tool) publishPaths(ctx context.Context, in interpreter.ToolInput, w *objectWrite) (interpreter.ToolResult, error) {
 	before, err := w.readPublished(ctx)
 	if err != nil {

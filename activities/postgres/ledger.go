@@ -231,7 +231,7 @@ func (e *entry) readBlocks(rows pgx.Rows, seen *sqltool.RowLookup) error {
 	return rows.Err()
 }
 
-// readKnown adds the rows of a result.
+// readKnown adds the hashes of rows that the ledger knows to a set.
 func readKnown(rows pgx.Rows, to map[string]bool) error {
 	var row pgtype.DriverBytes
 	for rows.Next() {

@@ -44,7 +44,7 @@ type connUse struct {
 	refused string
 }
 
-// newGuarded gives a connection a guard.
+// newGuarded returns a connection on which an authorizer refuses what playbooks must not do, such as ATTACH.
 func newGuarded(conn *sql.Conn, tables *knownColumns) (*guardedConn, error) {
 	c := &guardedConn{Conn: conn, tables: tables}
 	err := conn.Raw(func(driverConn any) error {

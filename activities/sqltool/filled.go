@@ -50,7 +50,7 @@ func (n stateNotes) columnText() string {
 	return string(text)
 }
 
-// readNotes reads the column of a state; older builds wrote the tables alone.
+// readNotes parses the column other_tables of a state. Older builds stored only a list of tables there.
 func readNotes(text string) (n stateNotes, err error) {
 	if strings.HasPrefix(text, "[") {
 		err = json.Unmarshal([]byte(text), &n.Tables)

@@ -493,7 +493,7 @@ func (s *stage) overtakenError(why string) error {
 	return stagingError(typeOvertaken, "this write to table %q came too late, because %s; nothing was written", s.write.Shown, why)
 }
 
-// forgetPart drops what the part has staged in rounds before.
+// forgetPart deletes the rows that the part staged in earlier rounds.
 func (s *stage) forgetPart(ctx context.Context) error {
 	w := s.write
 	if s.staged > 0 && s.beside != nil {

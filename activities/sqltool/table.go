@@ -401,7 +401,7 @@ func (w *TableWrite) pickRows(rows []int) *TableWrite {
 	return &rest
 }
 
-// pickFrom are some elements of a list, in an order.
+// pickFrom returns the elements of a list at some positions, in the order of the positions.
 func pickFrom[T any](list []T, at []int) []T {
 	return lists.Map(at, func(i int) T { return list[i] })
 }

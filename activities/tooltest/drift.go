@@ -439,7 +439,7 @@ func evolveTogether(s *TableTest) {
 	require.Len(s, s.columnNames(), 7)
 }
 
-// discardsByDatabase: whether a value is of a type is what the database says.
+// discardsByDatabase: with schema_contract: discard_value, the database decides whether a value fits its column.
 func discardsByDatabase(s *TableTest) {
 	if s.db.Name == "sqlite" {
 		s.t.Skip("SQLite has no such types")

@@ -80,7 +80,8 @@ func textsAreRejected(s *TableTest) {
 	require.Equal(s, []string{`{"id":5,"n":5}`}, s.ContentLines("id, n"))
 }
 
-// textsInManyRows: a text among many rows, which travel otherwise, is found too, as is one in a table that is to be made.
+// textsInManyRows: a text is also found among so many rows that they are sent in another way, and in a table that the write
+// creates.
 func textsInManyRows(s *TableTest) {
 	const many = 1200
 	for _, mode := range []string{"insert", "upsert"} {

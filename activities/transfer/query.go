@@ -21,7 +21,7 @@ import (
 // whatQuery names the source in messages.
 const whatQuery = "the query of from"
 
-// readQuery reads what the source is where it is a statement.
+// readQuery reads the settings of a source that is a statement.
 func (m *move) readQuery() (err error) {
 	m.options.Format = format.JSONL // as it is landed
 	if m.order, err = tool.TextField(m.from, playbook.FieldOrderBy); err != nil {

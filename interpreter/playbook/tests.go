@@ -51,7 +51,8 @@ var DefaultClock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type CallName struct {
 	Pos     source.Position
 	Written string
-	// Place is the step, or the place of a sink, after the steps that run its playbook.
+	// Place is the last part of the name without its selection of iterations: fetch, or fetch.sink. Steps that run its playbook
+	// come before it, as in outer/fetch.
 	Place string
 	// The embedded TestIterations select iterations of the step, and Outer those of the steps that run its
 	// playbook, outermost first.

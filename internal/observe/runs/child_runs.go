@@ -38,7 +38,7 @@ type ChildWait struct {
 	Control *interpreter.Control `json:"control,omitempty"`
 }
 
-// addStep adds what holds a step of a run.
+// addStep adds a step of a child run that waits: for an answer, or because it was paused.
 func (c *ChildRuns) addStep(run string, record protocol.StepRecord) {
 	switch step := stepOf(record); {
 	case step.Awaits != nil:

@@ -25,10 +25,10 @@ const historyGone = "The server no longer has the history of this run, so its ca
 // call to the server. It is safe for concurrent use.
 type faults struct{ known *lru.Cache[string, fault] }
 
-// fault is what a run has failed with, zero where that is not known.
+// fault is the error of a failed run; the zero value if it is unknown.
 type fault struct {
 	Text string
-	// End is the last line of what the failure came with, which often has the cause: of a traceback, or the body of a response.
+	// End is the last line of the traceback or response body that came with the failure; it often has the cause.
 	End string
 }
 
@@ -40,10 +40,10 @@ func newFaults() faults {
 	return faults{known}
 }
 
-// isKnown reports whether faultOf needs no call to the server.
+// isKnown reports whether the error of a run is cached, so that faultOf needs no call to the server.
 func (f faults) isKnown(run runs.Found) bool { return f.known.Contains(run.LastRunID()) }
 
-// faultOf returns what a run has failed with.
+// faultOf returns the error of a failed run.
 func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) fault {
 	if known, found := f.known.Get(run.LastRunID()); found {
 		return known
