@@ -1,10 +1,15 @@
 package postgres_test
 
 import (
+	"crypto/rand"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/activities"
+	"reprise/activities/tooltest"
+	"reprise/internal/test/testenv"
 	"reprise/interpreter"
 )
 
@@ -46,4 +51,29 @@ func TestPostgresNumbersThatAreNone(t *testing.T) {
 	_, err := pg.MakeAttempt(t, pg.TableInput(fields{"table": "kept", "mode": "upsert", "key": "id"}, rows))
 	require.NoError(t, err)
 	require.Equal(t, "NaN", db.Query(t, "SELECT t FROM kept")[0]["t"])
+}
+
+// TestPostgresRefusesTextsThatAreNotUTF8: a database without an encoding keeps any bytes as text, and those of Latin-1 would become U+FFFD.
+func TestPostgresRefusesTextsThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+
+	db := testenv.Postgres(t)
+	name := "ascii_" + strings.ToLower(rand.Text()[:10])
+	db.Exec(t, "CREATE DATABASE "+name+" ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	catalogue := activities.NewCatalogue(activities.Resources{
+		Connections:      activities.Connections{"main": strings.Replace(db.URL, db.Name, name, 1)},
+		MaxResponseBytes: 1 << 20,
+	})
+	t.Cleanup(func() {
+		require.NoError(t, catalogue.Close())
+		db.Exec(t, "DROP DATABASE "+name)
+	})
+	pg := tooltest.SQL{Catalogue: catalogue, Name: "postgres", Auth: "main"}
+	for column, value := range map[string]string{"t": `E'\xc3\xa9\xe9a'`, "l": `ARRAY['a', E'\xc3\xa9\xe9a']`, "j": `to_json(E'\xc3\xe9a'::text)`} {
+		object := pg.FailingCall(t, pg.StatementInput(t, "SELECT 'good' AS g, "+value+" AS "+column, nil))
+		require.Equal(t, interpreter.ClassFinal, object.Class)
+		require.Contains(t, object.Message, `row 1 of the result, column "`+column+`": byte 0x`)
+		require.Contains(t, object.Message, ` is not UTF-8; select its bytes, as in convert_to("`+column+`", 'SQL_ASCII')`)
+	}
+	require.Equal(t, []any{map[string]any{"t": "6WE="}}, pg.RunStatement(t, `SELECT convert_to(E'\xe9a', 'SQL_ASCII') AS t`, nil))
 }

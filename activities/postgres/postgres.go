@@ -72,7 +72,8 @@ becomes an array if the server expects one (id = ANY({{ ids }})), else JSON, and
 a map. In the result, integers and numeric keep their digits, json is parsed,
 timestamptz is RFC 3339 in UTC, bytea is base64, arrays are lists, and every other type
 is text, including NaN, Infinity and -Infinity. JSON that would lose data, for example
-because two members have the same name, is an error that names row and column.
+because two members have the same name, is an error that names row and column. So is a
+text that is not UTF-8, as databases with the encoding SQL_ASCII may have.
 
 Each statement has its own session: SET, temporary tables and locks do not affect the
 next one. Only plain statements of one run, and the rows that it writes, may share a

@@ -252,12 +252,16 @@ func (q *query) readOnly(ctx context.Context, values [][]byte, rows *sqltool.Row
 	return q.readRows(ctx, values, rows)
 }
 
-// placeError returns an error about a value of the result with its place, nil for other errors.
-func placeError(err error, row int, column string) error {
+// placeError returns an error about a value of the next row with its place, nil for other errors.
+func placeError(err error, rows *sqltool.RowCollector, column int) error {
 	if err == nil {
 		return nil
 	}
-	return tool.Errorf("row %d of the result, column %q: %w; select it as text, as in %s::text", row, column, err, sqltool.QuoteNames([]string{column}))
+	hint := "select it as text, as in %s::text"
+	if noUTF8 := new(sqltool.NoUTF8Error); errors.As(err, &noUTF8) { // the database has no encoding
+		hint = "select its bytes, as in convert_to(%s, 'SQL_ASCII')"
+	}
+	return rows.PlaceError(err, column, hint)
 }
 
 // readRows runs the prepared statement and collects its rows.
@@ -269,7 +273,7 @@ func (q *query) readRows(ctx context.Context, values [][]byte, rows *sqltool.Row
 		lossy := q.rows.admitKey(reader.Values())
 		for i, text := range reader.Values()[:len(row)] {
 			value, err := resultValue(q.types, q.prepared.Fields[i].DataTypeOID, text)
-			lossy = cmp.Or(lossy, placeError(err, len(rows.List)+1, rows.Columns[i]))
+			lossy = cmp.Or(lossy, placeError(err, rows, i))
 			row[i], size = value, size+len(text)
 			if value == nil && text != nil && q.note == "" && isJSON(q.prepared.Fields[i].DataTypeOID) {
 				q.note = fmt.Sprintf("column %q has the JSON value null, which is read, and would be written, as NULL", rows.Columns[i])

@@ -78,12 +78,15 @@ func arrayElement(types *pgtype.Map, oid uint32) (element uint32, isArray bool) 
 }
 
 // resultValue makes a canonical value of a column's text. What has no better
-// form stays the text the server wrote. An error is JSON of which a value would lose something.
+// form stays the text the server wrote. An error is JSON of which a value would lose something, or a text that is not UTF-8.
 func resultValue(types *pgtype.Map, oid uint32, column []byte) (any, error) {
 	if column == nil {
 		return nil, nil
 	}
 	text := string(column)
+	if err := sqltool.CheckUTF8(text); err != nil {
+		return nil, err
+	}
 	if isJSON(oid) {
 		return documentValue(text)
 	}
@@ -103,7 +106,7 @@ func resultValue(types *pgtype.Map, oid uint32, column []byte) (any, error) {
 			return list, lossy
 		}
 	}
-	return strings.ToValidUTF8(text, "\uFFFD"), nil
+	return text, nil
 }
 
 // isJSON reports whether a type is one of JSON.

@@ -112,7 +112,7 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 		return nil, 0, err
 	}
 	for result.Next() {
-		row, _, size, err := scanRow(result, types, len(types))
+		row, _, size, err := scanRow(result, types, rows)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -135,9 +135,9 @@ func boundQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 	return conn.QueryContext(ctx, text, args...)
 }
 
-// scanRow reads the given number of columns of a row; more are the columns after these, as the
+// scanRow reads the columns of a row for rows; more are the columns after these, as the
 // driver returns them.
-func scanRow(result *sql.Rows, types []*sql.ColumnType, columns int) (row, more []any, size int, err error) {
+func scanRow(result *sql.Rows, types []*sql.ColumnType, rows *sqltool.RowCollector) (row, more []any, size int, err error) {
 	all := make([]any, len(types))
 	targets := make([]any, len(types))
 	for i := range all {
@@ -146,8 +146,13 @@ func scanRow(result *sql.Rows, types []*sql.ColumnType, columns int) (row, more 
 	if err := result.Scan(targets...); err != nil {
 		return nil, nil, 0, err
 	}
+	columns := len(rows.Columns)
 	row = all[:columns]
 	for i, value := range row {
+		text, _ := value.(string)
+		if err := sqltool.CheckUTF8(text); err != nil {
+			return nil, nil, 0, rows.PlaceError(err, i, "select its bytes, as in CAST(%s AS BLOB)")
+		}
 		row[i] = resultValue(value, types[i].DatabaseTypeName())
 		if text, ok := row[i].(string); ok {
 			size += len(text)

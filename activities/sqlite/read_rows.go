@@ -112,7 +112,7 @@ func (r *rowQuery) read(ctx context.Context, result *sql.Rows) error {
 	}
 	admitted := sqltool.NewPageRows(r.page)
 	for result.Next() {
-		row, raw, size, err := scanRow(result, types, len(own))
+		row, raw, size, err := scanRow(result, types, rows)
 		if err != nil {
 			return err
 		}

@@ -70,7 +70,8 @@ are created.
 Templates in statement become bind parameters and are never part of the SQL text. A
 template may be used for any value, bare or inside a literal such as '%{{ q }}%'. Lists
 and maps become JSON, for json_each and the like. In the result, blobs are base64, and
-columns declared DATE, DATETIME or TIMESTAMP are RFC 3339.
+columns declared DATE, DATETIME or TIMESTAMP are RFC 3339. A text that is not UTF-8 is an
+error that names row and column; CAST(x AS BLOB) selects its bytes.
 
 ` + sqltool.TableDoc + `
 

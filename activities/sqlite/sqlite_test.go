@@ -199,6 +199,17 @@ func TestSQLiteResults(t *testing.T) {
 	require.Equal(t, tooltest.AffectedResult(2), lite.RunStatement(t, "DELETE FROM r", nil))
 }
 
+// TestSQLiteRefusesTextsThatAreNotUTF8: SQLite keeps any bytes as text, and those of Latin-1 would become U+FFFD.
+func TestSQLiteRefusesTextsThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+
+	lite, _ := liteTool(t)
+	object := lite.FailingCall(t, lite.StatementInput(t, "SELECT 1 AS id, 'good' AS t UNION ALL SELECT 2, CAST(x'c3a9e961' AS TEXT)", nil))
+	require.Equal(t, interpreter.ClassFinal, object.Class)
+	require.Contains(t, object.Message, `row 2 of the result, column "t": byte 0xE9 at offset 2 of the text is not UTF-8; select its bytes, as in CAST("t" AS BLOB)`)
+	require.Equal(t, []any{map[string]any{"t": "6WE="}}, lite.RunStatement(t, "SELECT CAST(CAST(x'e961' AS TEXT) AS BLOB) AS t", nil))
+}
+
 func TestSQLiteUpsert(t *testing.T) {
 	t.Parallel()
 

@@ -2,8 +2,10 @@ package sqltool
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"reprise/activities/memory"
 	"reprise/activities/tool"
@@ -90,6 +92,7 @@ type RowCollector struct {
 	// Each is called with each row and its bytes, nil to collect the rows. One row may have as many bytes as a whole
 	// result otherwise.
 	Each   func(row map[string]any, bytes int) error
+	read   int // rows so far
 	around int // what a row takes as JSON beside its values: names, and marks
 	left   int64
 	limit  int64
@@ -113,6 +116,7 @@ func NewRows(step string, columns []string, limit int64) (*RowCollector, error) 
 
 // AddRow adds a row that took size bytes on its way.
 func (r *RowCollector) AddRow(ctx context.Context, values []any, size int) error {
+	r.read++
 	size += r.around
 	if r.Each != nil {
 		if int64(size) > r.limit {
@@ -130,6 +134,36 @@ func (r *RowCollector) AddRow(ctx context.Context, values []any, size int) error
 	}
 	r.List = append(r.List, r.namedRow(values))
 	return nil
+}
+
+// PlaceError returns the error of a value of the next row with its place. hint says what to select instead, and has %s for the column.
+func (r *RowCollector) PlaceError(err error, column int, hint string) error {
+	return tool.Errorf("row %d of the result, column %q: %w; %s", r.read+1, r.Columns[column], err, fmt.Sprintf(hint, quoteName(r.Columns[column])))
+}
+
+// NoUTF8Error is the error of a text of a database that no value can hold.
+type NoUTF8Error struct {
+	Byte   byte // the first that is wrong
+	Offset int
+}
+
+func (e *NoUTF8Error) Error() string {
+	return fmt.Sprintf("byte 0x%02X at offset %d of the text is not UTF-8", e.Byte, e.Offset)
+}
+
+// CheckUTF8 returns the error of a text that is not UTF-8: its bytes would be replaced by U+FFFD.
+func CheckUTF8(text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	at := 0
+	for {
+		char, size := utf8.DecodeRuneInString(text[at:])
+		if char == utf8.RuneError && size <= 1 {
+			return &NoUTF8Error{text[at], at}
+		}
+		at += size
+	}
 }
 
 // namedRow returns a row by the names of its columns.
