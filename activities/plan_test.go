@@ -209,10 +209,10 @@ workflow:
 		{&interpreter.FilePlan{Mode: "append", Format: "csv", Compression: "gzip", Exists: true, Bytes: 5}, "the existing file is not compressed"},
 		{with("append", true), ""},
 		{with("overwrite", false), ""},
-		{other12, "its rows are parquet by now"},
-		{with("append", true), `columns has text for "id", which is bigint in the files that are there`},
+		{other12, "its existing files are parquet"},
+		{with("append", true), `columns has text for "id", which is bigint in the existing files`},
 		{&interpreter.FilePlan{Mode: "append", Format: "csv", Compression: "gzip", InFolder: true, ByWrite: true}, ""},
-		{&interpreter.FilePlan{Mode: "append", Format: "csv", InFolder: true, ByWrite: true}, "make the folder, or mount what belongs there"},
+		{&interpreter.FilePlan{Mode: "append", Format: "csv", InFolder: true, ByWrite: true}, "create the folder, or mount the file system that belongs there"},
 		{&interpreter.FilePlan{Mode: "append", Format: "csv", InFolder: true, ByWrite: true, ByRow: true}, ""},
 	} {
 		require.Equal(t, want.plan, answer.Steps[0].Sinks[i].File, i)

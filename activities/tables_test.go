@@ -34,7 +34,7 @@ func TestTablesNameRowAndColumn(t *testing.T) {
 		pg, lite string
 	}{
 		"null":      {map[string]any{"id": 2, "name": nil, "age": 1}, `row 2, column "name": null value`, "row 2: constraint failed: NOT NULL constraint failed: people.name"},
-		"a word":    {map[string]any{"id": 2, "name": "b", "age": "old"}, `row 2, column "age": "old" is not the plain form of a number`, `row 2, column "age": "old" is not the plain form of a number`},
+		"a word":    {map[string]any{"id": 2, "name": "b", "age": "old"}, `row 2, column "age": "old" is not a plain number`, `row 2, column "age": "old" is not a plain number`},
 		"too large": {map[string]any{"id": 2, "name": "b", "age": 99999999999}, `row 2, column "age": value "99999999999" is out of range`, "row 2: "},
 		"twice":     {map[string]any{"id": 1, "name": "b", "age": 1}, "Key (id)=(1) already exists.", "row 2: constraint failed: UNIQUE constraint failed: people.id"},
 		"check":     {map[string]any{"id": 2, "name": "b", "age": 300}, "Failing row contains (2, b, 300).", "row 2: constraint failed: CHECK constraint failed"},

@@ -130,7 +130,7 @@ func TestConcurrencyCancels(t *testing.T) {
 	require.NoError(t, c.env.GetWorkflowError())
 	require.ElementsMatch(t, []string{"a granted", "a replaced", "b queued", "b granted"}, c.told)
 	require.Equal(t, []queue.Cancel{{
-		Member: queue.Member{WorkflowID: "a", RunID: "1"}, Reason: `the run b takes the concurrency key "acme" (on_conflict: cancel_running)`,
+		Member: queue.Member{WorkflowID: "a", RunID: "1"}, Reason: `the run b took the concurrency key "acme" (on_conflict: cancel_running)`,
 	}}, c.cancelled)
 }
 

@@ -41,7 +41,7 @@ func TestFileAppendsBehindALine(t *testing.T) {
 		"JSON Lines":                {"a.jsonl", `{"id":1}`, "{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
 		"JSON Lines that end":       {"a.jsonl", "{\"id\":1}\n", "{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
 		"JSON Lines with a mark":    {"a.jsonl", "\ufeff{\"id\":1}", "\ufeff{\"id\":1}\n{\"a\":\"y\",\"id\":2}\n", ""},
-		"JSON Lines that are cut":   {"a.jsonl", "{\"id\":1}\n{\"id\":0,\"cut", "", "ends within a line that is not JSON"},
+		"JSON Lines that are cut":   {"a.jsonl", "{\"id\":1}\n{\"id\":0,\"cut", "", "ends with an incomplete line of JSON"},
 		"a long line":               {"a.jsonl", "{\"id\":1}\n" + strings.Repeat("1", mostOfLine+1), "{\"id\":1}\n" + strings.Repeat("1", mostOfLine+1) + "\n{\"a\":\"y\",\"id\":2}\n", ""},
 		"JSON Lines in UTF-16":      {"a.jsonl", "\xff\xfe1\x00\n\x00", "", "is not UTF-8"},
 		"JSON Lines with bad bytes": {"a.jsonl", "\"\xe9\"\n", "", "is not UTF-8"},

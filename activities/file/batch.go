@@ -70,7 +70,7 @@ func (t *Tool) readBatch(ctx context.Context, in interpreter.ToolInput, options 
 		err = ctx.Err()
 	case err == nil && rows.source.Changed():
 		err = &tool.Error{
-			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: tool.TypeSourceChanged, Message: rows.source.What + " was changed while it was read",
+			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: tool.TypeSourceChanged, Message: rows.source.What + " changed while it was being read",
 		}
 	}
 	if !stopped() || err != nil || next == nil || next.Offset > 0 || rows.aheadErr != nil {
@@ -120,7 +120,7 @@ func (t *Tool) openRowStream(ctx context.Context, in interpreter.ToolInput, opti
 		_ = source.Content.Close()
 		return nil, &tool.Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: tool.TypeSourceChanged,
-			Message: fmt.Sprintf("%s has changed since %d of its rows were read, so it cannot be continued", source.What, after.Rows),
+			Message: fmt.Sprintf("%s has changed since %d of its rows were read, so the rest cannot be read", source.What, after.Rows),
 		}
 	}
 	if err := memory.AcquireBatches(ctx, memoryOfBatch); err != nil {

@@ -125,7 +125,7 @@ func (w *fileWrite) readEnd(ctx context.Context, file *os.File, size int64, own 
 		return false, tool.Errorf("write %s: the existing file ends within a quoted value, so new rows would become part of it; close the quote, or use another path", w.path)
 	}
 	if w.Format == format.JSONL && end.isCut() {
-		return false, tool.Errorf("write %s: the existing file ends within a line that is not JSON, as a write that was cut short leaves one; repair the line, or use another path", w.path)
+		return false, tool.Errorf("write %s: the existing file ends with an incomplete line of JSON, as an interrupted write leaves it; repair the line, or use another path", w.path)
 	}
 	return end.isOpen(), nil
 }

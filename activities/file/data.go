@@ -46,7 +46,7 @@ func (w *objectWrite) readPublishing(in interpreter.ToolInput) (err error) {
 			w.targetSize *= sizeUnits[parts[2]]
 		}
 		if parts == nil || w.targetSize < 1 {
-			return tool.ConfigErrorf("step %q: target_size is %s; it must be a number of bytes, or such as 128MiB", in.Step, expression.Text(size))
+			return tool.ConfigErrorf("step %q: target_size is %s; it must be a number of bytes, or a size such as 128MiB", in.Step, expression.Text(size))
 		}
 	}
 	w.allowEmpty, err = tool.BoolField(in, playbook.FieldAllowEmpty, false)

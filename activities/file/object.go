@@ -79,7 +79,7 @@ const partPrefix = "part-"
 func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *objectWrite) (interpreter.ToolResult, error) {
 	for _, own := range []string{manifestFolder, stagedFolder} {
 		if slices.Contains(strings.Split(w.key, "/"), own) {
-			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path is %q; %s is where the worker keeps what belongs to a path, use another name", in.Step, w.path, own)
+			return interpreter.ToolResult{}, tool.ConfigErrorf("step %q: path is %q, but the worker keeps its own files in %s; use another name", in.Step, w.path, own)
 		}
 	}
 	unlock, err := t.lockRemote(ctx, w.remote)
@@ -104,7 +104,7 @@ func (t *Tool) writeRemote(ctx context.Context, in interpreter.ToolInput, w *obj
 		return result, err
 	}
 	if err := t.removeLeftovers(ctx, w.remote, number); err != nil && ctx.Err() == nil {
-		tool.Logger(ctx, t.res.Logger, in).Warn("what earlier writes have left could not be removed", "path", w.path, "error", err)
+		tool.Logger(ctx, t.res.Logger, in).Warn("cannot remove what earlier writes left behind", "path", w.path, "error", err)
 	}
 	return result, nil
 }
@@ -236,9 +236,9 @@ func (w *objectWrite) checkFormat(last manifest) error {
 	switch {
 	case w.overwrite || last.Number == 0:
 	case last.Format != w.Format:
-		return tool.Errorf("write %s as %s: its rows are %s by now; use another path, or mode: overwrite", w.path, w.Format, last.Format)
+		return tool.Errorf("write %s as %s: its existing files are %s; use another path, or mode: overwrite", w.path, w.Format, last.Format)
 	case last.Compression != w.packing():
-		return tool.Errorf("write %s with compression %s: its files have %s by now; use another path, or mode: overwrite", w.path, cmp.Or(w.packing(), "none"), cmp.Or(last.Compression, "none"))
+		return tool.Errorf("write %s with compression %s: its existing files have %s; use another path, or mode: overwrite", w.path, cmp.Or(w.packing(), "none"), cmp.Or(last.Compression, "none"))
 	}
 	return nil
 }
@@ -339,8 +339,8 @@ func (t *Tool) probeConditions(ctx context.Context, r *remote) error {
 			return nil
 		}
 	}
-	return tool.ConfigErrorf("%s overwrites objects despite If-None-Match: *, so that two runs would lose rows of each other; "+
-		"use a store that has conditional writes", r.at.Name)
+	return tool.ConfigErrorf("%s overwrites objects despite If-None-Match: *, so two runs could lose each other's rows; "+
+		"use a store that supports conditional writes", r.at.Name)
 }
 
 // alike returns the rows from which the columns follow.

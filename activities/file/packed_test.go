@@ -222,9 +222,9 @@ func TestLakePacked(t *testing.T) {
 					require.Equal(t, compression, last.Compression)
 				}
 				check(want)
-				require.ErrorContains(t, write("4", "append", map[string]any{"format": format}, row(4)), "with compression none: its files have "+compression+" by now")
+				require.ErrorContains(t, write("4", "append", map[string]any{"format": format}, row(4)), "with compression none: its existing files have "+compression)
 				load = stagedLoad{t: t, c: load.c, id: "other", mode: "append", more: map[string]any{"format": format, "path": path}}
-				require.ErrorContains(t, load.stage("4", row(4)), "its files have "+compression+" by now") // before any is staged
+				require.ErrorContains(t, load.stage("4", row(4)), "its existing files have "+compression) // before any is staged
 				check(want)
 				require.NoError(t, write("5", "overwrite", map[string]any{"format": format, "compression": "none"}, row(5)))
 				last, _ := l.read(t, path)
@@ -250,7 +250,7 @@ func TestLakePackedAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		for _, load := range loads[1:] {
 			_, err = load.publish()
-			require.ErrorContains(t, err, "its files have gzip by now; use another path, or mode: overwrite")
+			require.ErrorContains(t, err, "its existing files have gzip; use another path, or mode: overwrite")
 			require.Equal(t, interpreter.ClassFinal, tooltest.ErrorObject(t, err).Class)
 		}
 		last, contents := l.read(t, "o.jsonl")

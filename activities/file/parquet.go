@@ -23,7 +23,7 @@ func readColumns(in interpreter.ToolInput, as string) (named []string, typed []f
 		return named, nil, err
 	}
 	if as != format.Parquet {
-		return nil, nil, tool.ConfigErrorf("step %q: columns is a map, and only Parquet has types of columns; name them in a list, or set format: parquet", in.Step)
+		return nil, nil, tool.ConfigErrorf("step %q: columns is a map of types, which only Parquet has; list the names instead, or set format: parquet", in.Step)
 	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		column, err := format.NewParquetColumn(name, expression.Text(types[name]))
@@ -125,7 +125,7 @@ func (w *objectWrite) tableBefore(last manifest) (table []format.ParquetColumn, 
 	for _, name := range last.Columns {
 		column, err := format.NewParquetColumn(name, last.Types[name])
 		if err != nil {
-			return nil, tool.Errorf("its manifest %s has a column %q of a type that is not known here: %w", w.manifestKey(last.Number), name, err)
+			return nil, tool.Errorf("its manifest %s has a column %q of an unknown type: %w", w.manifestKey(last.Number), name, err)
 		}
 		table = append(table, column)
 	}
@@ -139,7 +139,7 @@ func addColumn(table []format.ParquetColumn, column format.ParquetColumn) ([]for
 			continue
 		}
 		if before != column {
-			return nil, tool.Errorf("columns has %s for %q, which is %s in the files that are there; use another path, or mode: overwrite", column.Type(), column.Name, before.Type())
+			return nil, tool.Errorf("columns has %s for %q, which is %s in the existing files; use another path, or mode: overwrite", column.Type(), column.Name, before.Type())
 		}
 		return table, nil
 	}

@@ -70,13 +70,13 @@ func TestParquetWrites(t *testing.T) {
 			require.Equal(t, first, rows)
 			require.Equal(t, []map[string]string{{"id": "bigint", "total": "double precision", "tags": "text"}}, types)
 			for says, values := range map[string]map[string]any{
-				`row 0, column "id": "1.5" has a fraction, and its column is of type bigint`:                               {"id": 1.5},
-				`row 0, column "total": "x" is not the plain form of a number, and its column is of type double precision`: {"total": "x"},
-				`row 0, column "gone": it is not one of the columns, which are id, tags, total`:                            {"gone": 1},
+				`row 0, column "id": "1.5" has a fraction, and its column is of type bigint`:                   {"id": 1.5},
+				`row 0, column "total": "x" is not a plain number, and its column is of type double precision`: {"total": "x"},
+				`row 0, column "gone": it is not one of the columns, which are id, tags, total`:                {"gone": 1},
 			} {
 				require.ErrorContains(t, write("b", "append", nil, values), "write raw/o.parquet as parquet: "+says)
 			}
-			require.ErrorContains(t, write("b", "append", map[string]any{"id": "text"}, map[string]any{"id": 3}), `columns has text for "id", which is bigint in the files that are there`)
+			require.ErrorContains(t, write("b", "append", map[string]any{"id": "text"}, map[string]any{"id": 3}), `columns has text for "id", which is bigint in the existing files`)
 			require.ErrorContains(t, write("b", "append", map[string]any{"id": "bigant"}, map[string]any{"id": 3}), "did you mean bigint?")
 			require.NoError(t, write("b", "append", map[string]any{"gone": "date"}, map[string]any{"id": 3, "gone": "2026-03-01"}))
 			require.NoError(t, write("c", "append", nil))

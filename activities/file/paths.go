@@ -38,7 +38,7 @@ type rowsOfPath struct {
 // splitRows returns the rows of each path, sorted by path, and in their order.
 func (w *objectWrite) splitRows() ([]rowsOfPath, error) {
 	if len(w.paths) != len(w.rows) {
-		return nil, tool.Errorf("write %s: %d rows have %d paths", w.path, len(w.rows), len(w.paths))
+		return nil, tool.Errorf("write %s: there are %d rows, but %d paths", w.path, len(w.rows), len(w.paths))
 	}
 	at, shares := map[string]int{}, []rowsOfPath(nil)
 	for i, row := range w.rows {
@@ -62,7 +62,7 @@ func (w *objectWrite) splitRows() ([]rowsOfPath, error) {
 func (w *objectWrite) checkPath(i int, rowPath string) error {
 	for name := range strings.SplitSeq(rowPath, "/") {
 		if name == manifestFolder || name == stagedFolder || private.InPath(name) {
-			return tool.Errorf("write %s: row %d has the path %q, and %s is where the worker keeps its own files", w.path, i+1, rowPath, name)
+			return tool.Errorf("write %s: row %d has the path %q, but the worker keeps its own files in %s", w.path, i+1, rowPath, name)
 		}
 	}
 	return nil
@@ -151,7 +151,7 @@ func (w *objectWrite) pathsResult(rows, paths int) interpreter.ToolResult {
 // warnOfLeftovers logs that what earlier writes have left could not be removed, which harms nobody.
 func (t *Tool) warnOfLeftovers(ctx context.Context, in interpreter.ToolInput, w *objectWrite, err error) {
 	if err != nil && ctx.Err() == nil {
-		tool.Logger(ctx, t.res.Logger, in).Warn("what earlier writes have left could not be removed", "path", w.path, "error", err)
+		tool.Logger(ctx, t.res.Logger, in).Warn("cannot remove what earlier writes left behind", "path", w.path, "error", err)
 	}
 }
 

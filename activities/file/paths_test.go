@@ -131,13 +131,13 @@ func TestPathsOfRefusedRows(t *testing.T) {
 	t.Parallel()
 	l := lakes(t)["store"]
 	for says, day := range map[string]any{
-		"row 2, path: {{ row.day }} is a name in a path, and it is nil":         nil,
-		"row 2, path: {{ row.day }} is a name in a path, and it is empty":       "",
-		`row 2, path: the path is "..", in which ".." leads elsewhere`:          "..",
-		"row 2, path: {{ row.day }} is a name in a path, and it is a list":      []any{1},
-		`row 2 has the path "_manifest", and _manifest is where the worker`:     "_manifest",
-		`row 2 has the path ".reprise", and .reprise is where the worker keeps`: ".reprise",
-		"a name has 300 bytes; it may have 255":                                 strings.Repeat("x", 300),
+		"row 2, path: {{ row.day }} is a name in a path, and it is nil":                   nil,
+		"row 2, path: {{ row.day }} is a name in a path, and it is empty":                 "",
+		`row 2, path: the path is "..", in which ".." leads elsewhere`:                    "..",
+		"row 2, path: {{ row.day }} is a name in a path, and it is a list":                []any{1},
+		`row 2 has the path "_manifest", but the worker keeps its own files in _manifest`: "_manifest",
+		`row 2 has the path ".reprise", but the worker keeps its own files in .reprise`:   ".reprise",
+		"a name has 300 bytes; it may have 255":                                           strings.Repeat("x", 300),
 	} {
 		for _, staging := range []*interpreter.Staging{nil, {}} {
 			load := pathLoad{stagedLoad{t: t, c: l.worker(t), id: "x", mode: "append"}, "{{ row.day }}"}

@@ -123,7 +123,7 @@ func (t *Tool) endPublish(ctx context.Context, in interpreter.ToolInput, w *obje
 		return interpreter.ToolResult{}, ctx.Err()
 	}
 	if err != nil {
-		tool.Logger(ctx, t.res.Logger, in).Warn("what earlier writes have left could not be removed", "path", w.path, "error", err)
+		tool.Logger(ctx, t.res.Logger, in).Warn("cannot remove what earlier writes left behind", "path", w.path, "error", err)
 	}
 	table := in.Table()
 	table.Written, table.Rejected = done.rows, int64(done.rejected)

@@ -70,7 +70,7 @@ func (t *Tool) readRejected(ctx context.Context, in interpreter.ToolInput, w *ob
 	inner.Fields = map[string]expression.Value{playbook.FieldPath: expression.Of(fields[playbook.FieldPath])}
 	folder, err := localPath(inner)
 	if err != nil {
-		return tool.ConfigErrorf("%w; it is that of rejected, the folder for rows that do not fit", err)
+		return tool.ConfigErrorf("%w; this is the path of rejected, the folder for rows that do not fit", err)
 	}
 	w.rejects = &rejection{max: defaultRejected, in: in, found: &atomic.Int64{}}
 	if most := fields["max"]; most != nil {
@@ -82,7 +82,7 @@ func (t *Tool) readRejected(ctx context.Context, in interpreter.ToolInput, w *ob
 	}
 	key := path.Clean(filepath.ToSlash(folder))
 	if strings.HasPrefix(key+"/", w.key+"/") || usesOwnFolder(key) {
-		return tool.ConfigErrorf("step %q: the path of rejected is %q; rejected rows need a folder of their own, which is not in that of the others, %q", in.Step, folder, w.path)
+		return tool.ConfigErrorf("step %q: the path of rejected is %q; rejected rows need a separate folder, outside %q, where the other rows go", in.Step, folder, w.path)
 	}
 	w.rejects.to, err = t.openRemote(ctx, in, folder)
 	return err

@@ -57,7 +57,7 @@ func TestRejectedRows(t *testing.T) {
 			bad                    any
 			columns                any
 		}{
-			{"parquet", "id", `"x" is not the plain form of a number`, map[string]any{"id": "x"}, map[string]any{"id": "bigint"}},
+			{"parquet", "id", `"x" is not a plain number`, map[string]any{"id": "x"}, map[string]any{"id": "bigint"}},
 			{"csv", "word", "it is not one of the columns, which are id", map[string]any{"id": 2, "word": "x"}, []any{"id"}},
 		} {
 			path, fields := "o."+test.format, asideIn(test.format, 3, map[string]any{"columns": test.columns})
@@ -106,8 +106,8 @@ func TestRejectedIsRefused(t *testing.T) {
 		"every row fits JSON Lines":                            asideIn("jsonl", 1, nil),
 		"max of rejected must be a whole number, not -1":       asideIn("csv", -1, nil),
 		"path is empty":                                        {"format": "csv", "rejected": map[string]any{"max": 1}},
-		"rejected rows need a folder of their own":             {"format": "csv", "rejected": map[string]any{"path": "./o/aside"}},
-		"its rows are csv by now":                              {"format": "csv", "columns": []any{"id"}, "rejected": map[string]any{"path": "others"}},
+		"rejected rows need a separate folder":                 {"format": "csv", "rejected": map[string]any{"path": "./o/aside"}},
+		"its existing files are csv":                           {"format": "csv", "columns": []any{"id"}, "rejected": map[string]any{"path": "others"}},
 		"rejected must be a map":                               {"format": "csv", "rejected": true},
 		`path is "../x"; it must be a file under the worker's`: {"format": "csv", "rejected": map[string]any{"path": "../x"}},
 	} {

@@ -94,14 +94,14 @@ func (t *Tool) addressOf(name, raw string) (string, error) {
 	}
 	if !filepath.IsLocal(folder) || private.InPath(folder) {
 		return "", tool.ConfigErrorf("connection %q: file:NAME is a folder below the worker's directory, and cannot leave it; "+
-			"for another one, write file:// and its whole path, such as file:///var/lib/lake", name)
+			"for a folder elsewhere, write file:// and its full path, such as file:///var/lib/lake", name)
 	}
 	whole, err := filepath.Abs(filepath.Join(t.res.Directory, folder))
 	if err == nil {
 		err = os.MkdirAll(whole, folderMode)
 	}
 	if err != nil {
-		return "", tool.ConfigErrorf("connection %q: its folder cannot be made: %w", name, err)
+		return "", tool.ConfigErrorf("connection %q: its folder cannot be created: %w", name, err)
 	}
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(whole)}).String(), nil
 }
@@ -119,7 +119,7 @@ func (t *Tool) openBucket(ctx context.Context, at bucket.Location) (*blob.Bucket
 	}
 	opened, err := at.Open(context.WithoutCancel(ctx)) // which outlives the attempt
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, tool.ConfigErrorf("%w; make the folder, or mount what belongs there", err)
+		return nil, tool.ConfigErrorf("%w; create the folder, or mount the file system that belongs there", err)
 	}
 	if err != nil {
 		return nil, tool.ConfigErrorf("%w", err)
@@ -228,7 +228,7 @@ func (r *remote) openObject(ctx context.Context) (*objectContent, *blob.Attribut
 	attributes, err := r.bucket.Attributes(ctx, r.key)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		if last, unread := r.lastManifest(ctx); unread == nil && last.Number > 0 {
-			return nil, nil, tool.Errorf("read %s: it is the folder of %d files; read those that its last manifest names, %s", r.path, len(last.Files), r.manifestKey(last.Number))
+			return nil, nil, tool.Errorf("read %s: it is a folder with %d files; read the files that its last manifest lists, %s", r.path, len(last.Files), r.manifestKey(last.Number))
 		}
 	}
 	if err != nil {

@@ -180,7 +180,7 @@ func TestRemoteWrites(t *testing.T) {
 		require.Empty(t, last.Files)
 
 		_, err = tooltest.Call(t, c, "file.write", "file", lakeWrite("e", "orders.jsonl", "append", row(1), map[string]any{"format": "csv"}))
-		require.ErrorContains(t, err, "its rows are jsonl by now; use another path, or mode: overwrite")
+		require.ErrorContains(t, err, "its existing files are jsonl; use another path, or mode: overwrite")
 	})
 }
 
@@ -236,7 +236,7 @@ func TestRemoteReads(t *testing.T) {
 			require.ErrorContains(t, err, says, path)
 		}
 		_, err = tooltest.Call(t, c, "file", "file", interpreter.ToolInput{Fields: tooltest.Fields(map[string]any{"path": "o", "format": "jsonl"}), Auth: "lake"})
-		require.ErrorContains(t, err, "it is the folder of 0 files; read those that its last manifest names, o/_manifest/00000001.json")
+		require.ErrorContains(t, err, "it is a folder with 0 files; read the files that its last manifest lists, o/_manifest/00000001.json")
 	})
 }
 
@@ -268,7 +268,7 @@ func TestRemoteConnections(t *testing.T) {
 		"s3://key:" + secret + "@b":          "must not contain credentials",
 		"file:../x":                          "cannot leave it",
 		"file:a/.reprise":                    "cannot leave it",
-		"file:///nowhere/" + t.Name():        "make the folder, or mount what belongs there",
+		"file:///nowhere/" + t.Name():        "create the folder, or mount the file system that belongs there",
 		"gs://b?key=" + secret:               "built without support for it",
 		"s3://b?colour=" + secret + "&x=red": `open connection "lake" s3://b`,
 	} {

@@ -130,7 +130,7 @@ func TestStagedFiles(t *testing.T) {
 		require.Len(t, contents, 4)
 		require.Equal(t, want, contents[3])
 	}
-	for size, says := range map[string]string{"0": "target_size is 0", "12 MB": "it must be a number of bytes, or such as 128MiB", "-1": "target_size is -1"} {
+	for size, says := range map[string]string{"0": "target_size is 0", "12 MB": "it must be a number of bytes, or a size such as 128MiB", "-1": "target_size is -1"} {
 		l := lakes(t)["store"]
 		err := stagedLoad{t: t, c: l.worker(t), id: "x", mode: "append", more: map[string]any{"target_size": size}}.stage("1", row(1))
 		require.ErrorContains(t, err, says)

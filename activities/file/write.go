@@ -123,7 +123,7 @@ func (t *Tool) writeOnce(ctx context.Context, in interpreter.ToolInput, w *fileW
 		return interpreter.ToolResult{}, w.writeError(w.path, err)
 	}
 	if err := journal.tidyUp(w); err != nil {
-		tool.Logger(ctx, t.res.Logger, in).Warn("old entries of a journal could not be removed", "file", w.path, "error", err)
+		tool.Logger(ctx, t.res.Logger, in).Warn("cannot remove old entries of a journal", "file", w.path, "error", err)
 	}
 	return result, nil
 }

@@ -39,19 +39,19 @@ func TestParquetTypes(t *testing.T) {
 	for typed, test := range map[string]values{
 		"bigint": {
 			7: 7, -9223372036854775808: -9223372036854775808, 9223372036854775807: 9223372036854775807, "42": 42, "-1": -1,
-			1.5: says("has a fraction"), json.Number("9223372036854775808"): says("is out of range"), json.Number("5.00"): 5, "007": says("is not the plain form of a number"),
-			" 1": says("is not the plain form"), "1e3": says("is not the plain form"), "": says("is not the plain form"), true: says("is not the plain form"),
-			"99999999999999999999": says("is out of range"), "NaN": says("is not the plain form"),
+			1.5: says("has a fraction"), json.Number("9223372036854775808"): says("is out of range"), json.Number("5.00"): 5, "007": says("is not a plain number"),
+			" 1": says("is not a plain number"), "1e3": says("is not a plain number"), "": says("is not a plain number"), true: says("is not a plain number"),
+			"99999999999999999999": says("is out of range"), "NaN": says("is not a plain number"),
 		},
 		"integer":  {2147483647: 2147483647, -2147483648: -2147483648, 2147483648: says("is out of range"), -2147483649: says("is out of range")},
 		"smallint": {32767: 32767, -32768: -32768, 32768: says("is out of range"), "32768": says("is out of range")},
 		"double precision": {
 			1.5: 1.5, 7: 7.0, "0.1": 0.1, json.Number("19.90"): 19.9, 9007199254740993: says("more digits"), long: says("more digits"), json.Number("0.12345678901234567890"): says("more digits"),
-			"NaN": says("is not the plain form"), true: says("is not the plain form"), json.Number("1e400"): says("is not the plain form"),
+			"NaN": says("is not a plain number"), true: says("is not a plain number"), json.Number("1e400"): says("is not a plain number"),
 		},
 		"numeric(9, 2)": {
 			7: "7.00", "19.90": "19.90", -0.5: "-0.50", json.Number("9999999.99"): "9999999.99", "-9999999.99": "-9999999.99", 10000000: says("more than 7 digits before the point"),
-			0.125: says("more than 2 digits after the point"), "x": says("is not the plain form"),
+			0.125: says("more than 2 digits after the point"), "x": says("is not a plain number"),
 		},
 		"numeric(18, 6)": {json.Number("999999999999.999999"): "999999999999.999999", -1: "-1.000000"},
 		"numeric(38, 0)": {long: string(long), json.Number("-" + string(long)): "-" + string(long), 0: "0", -1: "-1", json.Number("1" + string(long)): says("more than 38 digits")},

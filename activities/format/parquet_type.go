@@ -219,7 +219,7 @@ func exactNumber(value any) (*big.Rat, bool) {
 	return new(big.Rat).SetString(text)
 }
 
-const notNumber = "is not the plain form of a number"
+const notNumber = "is not a plain number"
 
 // wholeBits are the sizes of columns of whole numbers.
 var wholeBits = map[string]int{typeSmallint: 16, typeInteger: 32, typeBigint: 64}

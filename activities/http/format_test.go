@@ -208,7 +208,7 @@ func TestPartsThatNobodyRequested(t *testing.T) {
 			}
 			object := tooltest.ErrorObject(t, err)
 			require.Equal(t, [2]string{"retryable", "partial_content"}, [2]string{string(object.Class), object.Type})
-			require.Contains(t, object.Message, "was answered with a part of the body (HTTP 206, Content-Range: "+part+"), but no header Range requested one")
+			require.Contains(t, object.Message, "returned part of the body (HTTP 206, Content-Range: "+part+"), although no Range header requested that")
 		}
 	}
 }

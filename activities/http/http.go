@@ -301,7 +301,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 		return redirectErrorf(typeRedirects, "stopped after 10 redirects from %s", requestPath(out.request))
 	}
 	if before := via[len(via)-1]; dropsBody(before, next.Response) {
-		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) to %s, which would be followed with a GET without the body; "+
+		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) to %s, and following it would send a GET without the body; "+
 			"use that URL", requestPath(before), next.Response.StatusCode, redactURL(next.URL))
 	}
 	if (next.URL.Scheme != "http" && next.URL.Scheme != "https") || next.URL.Host == "" {
@@ -313,8 +313,8 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 		return nil
 	}
 	if next.Body != nil && next.Body != http.NoBody {
-		return redirectErrorf(typeRedirects, "the redirect would send the body from %s to %s, which is not done; "+
-			"if it is meant for that host, use it in url", requestPath(out.request), tool.Origin(next.URL))
+		return redirectErrorf(typeRedirects, "the redirect would send the body from %s to %s, so it was not followed; "+
+			"if the body is meant for that host, use it in url", requestPath(out.request), tool.Origin(next.URL))
 	}
 	next.Header, next.Host = out.plain.Clone(), ""
 	return out.refuseSecrets(next)
@@ -323,7 +323,7 @@ func (out *outgoing) checkRedirect(next *http.Request, via []*http.Request) erro
 // refuseSecrets refuses a redirect to another host whose address repeats a secret of the connection.
 func (out *outgoing) refuseSecrets(next *http.Request) error {
 	if out.login.sends != nil && secrets.ResponseEchoes(out.login.sends, next.URL.String()) {
-		return redirectErrorf(typeRedirects, "the redirect from %s would send a secret of connection %q to %s, which is not done",
+		return redirectErrorf(typeRedirects, "the redirect from %s would send a secret of connection %q to %s, so it was not followed",
 			requestPath(out.request), out.login.name, tool.Origin(next.URL))
 	}
 	return nil
@@ -346,10 +346,10 @@ func (out *outgoing) unfollowedError(response *http.Response) error {
 	case !out.follow || status < http.StatusMultipleChoices || status >= http.StatusBadRequest || status == http.StatusNotModified:
 		return nil
 	case slices.Contains([]int{301, 302, 303, 307, 308}, status):
-		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) without a location", where, status)
+		return redirectErrorf(typeRedirect, "%s redirects (HTTP %d) without a Location header", where, status)
 	}
-	return redirectErrorf(typeRedirect, "%s was answered with HTTP %d, which names other places to go, and none to follow; "+
-		"if its body is what is wanted, set follow_redirects: false", where, status)
+	return redirectErrorf(typeRedirect, "%s returned HTTP %d, a redirect with no single location to follow; "+
+		"to use its body, set follow_redirects: false", where, status)
 }
 
 const (

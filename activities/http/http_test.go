@@ -92,13 +92,13 @@ func TestHTTPConforms(t *testing.T) {
 				Name: "JSON announced as a form", Input: tooltest.Input(map[string]any{
 					"url": url + "/echo", "method": "POST", "body": map[string]any{"a": 1}, "headers": map[string]any{"content-type": "application/x-www-form-urlencoded; charset=utf-8"},
 				}),
-				Kind: "tool", Class: "final", Says: "headers announce application/x-www-form-urlencoded, and body is sent as JSON; write form instead of body",
+				Kind: "tool", Class: "final", Says: "headers announce application/x-www-form-urlencoded, but body is sent as JSON; use form instead of body",
 			},
 			{
 				Name: "a form announced as JSON", Input: tooltest.Input(map[string]any{
 					"url": url + "/echo", "method": "POST", "form": map[string]any{"a": 1}, "headers": map[string]any{"Content-Type": "application/json"},
 				}),
-				Kind: "tool", Class: "final", Says: "headers announce application/json, and form is sent as application/x-www-form-urlencoded",
+				Kind: "tool", Class: "final", Says: "headers announce application/json, but form is sent as application/x-www-form-urlencoded",
 			},
 			{
 				Name: "line break in a header", Input: tooltest.Input(map[string]any{

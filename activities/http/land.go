@@ -67,7 +67,7 @@ func (e *cutError) Unwrap() error { return e.err }
 
 // errAnother says that the server now sends a different body than the one whose beginning was
 // downloaded.
-var errAnother = errors.New("the server has sent a part of another body")
+var errAnother = errors.New("the server sent part of a different body")
 
 func (l *landing) landBody(ctx context.Context) error {
 	for cuts, stalls := 0, 0; ; cuts++ {
@@ -137,16 +137,16 @@ func (l *landing) fetchRest(ctx context.Context) error {
 func (l *landing) acceptHead(ctx context.Context, response *http.Response) error {
 	switch {
 	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && l.have > 0:
-		return requestError(ctx, response.Request, fmt.Errorf("the body was cut short after %d bytes, of %d, and the server has no more of it", l.have, l.length))
+		return requestError(ctx, response.Request, fmt.Errorf("the body was cut short after %d of %d bytes, and the server sends no more of it", l.have, l.length))
 	case response.StatusCode >= http.StatusBadRequest:
 		return l.tool.statusError(ctx, response, flatHeaders(response.Header))
 	case response.StatusCode == http.StatusPartialContent && l.have > 0 && l.isContinuation(response):
 		return nil
 	case response.StatusCode == http.StatusPartialContent && l.have == 0:
-		return requestError(ctx, response.Request, errors.New("the server has sent a part of the body, and all of it was requested"))
+		return requestError(ctx, response.Request, errors.New("the server sent part of the body, although all of it was requested"))
 	}
 	if l.bodies++; l.bodies > mostBodies {
-		return requestError(ctx, response.Request, fmt.Errorf("the body has changed %d times while it was fetched", mostBodies))
+		return requestError(ctx, response.Request, fmt.Errorf("the body changed %d times while it was downloaded", mostBodies))
 	}
 	if err := l.into.Truncate(0); err != nil {
 		return diskError(err)
@@ -213,7 +213,7 @@ func (l *landing) copyBody(response *http.Response, stop context.CancelCauseFunc
 		case err != nil:
 			return &cutError{err}
 		case l.length >= 0 && l.have > l.length:
-			return requestError(context.Background(), response.Request, fmt.Errorf("the body is longer than %d bytes, which its head says", l.length))
+			return requestError(context.Background(), response.Request, fmt.Errorf("the body is longer than the %d bytes that its Content-Length announces", l.length))
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (l *landing) copyBody(response *http.Response, stop context.CancelCauseFunc
 const landBuffer = 64 << 10
 
 // errIdle is the error for a body that has sent nothing for landIdle.
-var errIdle = fmt.Errorf("nothing came for %s", landIdle)
+var errIdle = fmt.Errorf("no data arrived for %s", landIdle)
 
 // diskError returns the error of the file that a body is landed in.
 func diskError(err error) error {

@@ -35,7 +35,7 @@ type sharedLogin struct {
 // issueToken requests a token that is newer than the last one.
 func (l *sharedLogin) issueToken(ctx context.Context) (accessToken, error) {
 	if l.logins == nil {
-		return accessToken{}, tool.ConfigErrorf("connection %q is a login whose tokens a workflow keeps; only a worker can use it", l.name)
+		return accessToken{}, tool.ConfigErrorf("connection %q logs in with tokens that a workflow keeps, so only a worker can use it", l.name)
 	}
 	given, err := l.logins.LoginToken(ctx, l.name, l.of.RefreshToken, int(l.after.Load()))
 	if err != nil {
@@ -50,7 +50,7 @@ func (l *sharedLogin) issueError(name string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &tool.Error{
 			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: "timeout",
-			Message: fmt.Sprintf("connection %q: its login gave no token within %s", name, loginPatience),
+			Message: fmt.Sprintf("connection %q: its login returned no token within %s", name, loginPatience),
 		}
 	}
 	return err

@@ -49,7 +49,7 @@ func (t *Tool) personalExchange(ctx context.Context, start login.BeginRequest) (
 	case err != nil:
 		return nil, err
 	case x.of.AuthorizeURL == nil && x.of.DeviceURL == nil:
-		return nil, tool.ConfigErrorf("connection %q is no login of people: that needs oauth2 with grant: authorization_code", start.Connection)
+		return nil, tool.ConfigErrorf("connection %q is not one that people log in to: that needs oauth2 with grant: authorization_code", start.Connection)
 	case start.Device && x.of.DeviceURL == nil:
 		return nil, tool.ConfigErrorf("connection %q has no oauth2.device_url, which --device needs", start.Connection)
 	case !start.Device && x.of.AuthorizeURL == nil:
@@ -98,7 +98,7 @@ func (x *loginExchange) pollDevice(ctx context.Context, device string, ends time
 	})
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "expired_token" || errors.Is(err, context.DeadlineExceeded) {
 		return nil, &tool.Error{
-			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Message: fmt.Sprintf("connection %q: nobody has logged in with the code before it ended", x.name),
+			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken, Message: fmt.Sprintf("connection %q: the code expired before anybody logged in with it", x.name),
 		}
 	}
 	return token, err

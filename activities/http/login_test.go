@@ -55,6 +55,6 @@ func TestTheWaitForALoginEnds(t *testing.T) {
 		var failure *tool.Error
 		require.ErrorAs(t, send(t, time.Hour), &failure)
 		require.Equal(t, interpreter.KindConnection, failure.Kind)
-		require.Equal(t, `connection "shop": its login gave no token within 2m0s`, failure.Message)
+		require.Equal(t, `connection "shop": its login returned no token within 2m0s`, failure.Message)
 	})
 }

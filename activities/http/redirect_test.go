@@ -40,7 +40,7 @@ func TestHTTPRedirectsOfOtherMethods(t *testing.T) {
 					}
 					object := tooltest.ErrorObject(t, err)
 					require.Equal(t, []any{interpreter.ClassFinal, "redirect"}, []any{object.Class, object.Type})
-					require.Equal(t, fmt.Sprintf("%s %s/here redirects (HTTP %d) to %s/there, which would be followed with a GET without the body; "+
+					require.Equal(t, fmt.Sprintf("%s %s/here redirects (HTTP %d) to %s/there, and following it would send a GET without the body; "+
 						"use that URL", method, server.URL, status, server.URL), object.Message)
 					require.Empty(t, received())
 				})
@@ -71,10 +71,10 @@ func TestHTTPNotesDoubtfulAnswers(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for of, says := range map[string]string{
-		"GET /lost?since=1": " redirects to " + server.URL + "/there, without the query",
+		"GET /lost?since=1": " redirects to " + server.URL + "/there without the query",
 		"GET /mixed":        "/mixed has t once in some elements i, where it is a value, and several times in others, where it is a list; to make it a list in all, write xml: {lists: [i/t]}",
 		"GET /lost":         "", "GET /kept?since=1": "", "GET /none": "", "POST /empty": "", "GET /there?since=1": "",
-		"GET /empty": "was answered with HTTP 200 and an empty body, which counts as no rows, although its Content-Type is application/json",
+		"GET /empty": "returned HTTP 200 with an empty body, which counts as no rows, although its Content-Type is application/json",
 	} {
 		method, path, _ := strings.Cut(of, " ")
 		in := tooltest.Input(map[string]any{"url": server.URL + path, "method": method})(t)
@@ -113,8 +113,8 @@ func redirecting(t *testing.T, status int, to string) (server *httptest.Server, 
 func TestHTTPRedirectWithoutAddress(t *testing.T) {
 	t.Parallel()
 	for status, says := range map[int]string{
-		300: "HTTP 300, which names other places to go", 301: "redirects (HTTP 301) without a location", 305: "HTTP 305, which names",
-		307: "redirects (HTTP 307) without a location", 399: "HTTP 399, which names",
+		300: "HTTP 300, a redirect with no single location", 301: "redirects (HTTP 301) without a Location header", 305: "HTTP 305, a redirect",
+		307: "redirects (HTTP 307) without a Location header", 399: "HTTP 399, a redirect",
 	} {
 		server := tooltest.AnsweringServer(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)

@@ -175,9 +175,9 @@ func refuseOtherType(announced, sent string) error {
 	switch {
 	case announced == "":
 	case sent == request.JSONType && saysForm:
-		return fmt.Errorf("headers announce %s, and body is sent as JSON; write form instead of body, or body as a text", announced)
+		return fmt.Errorf("headers announce %s, but body is sent as JSON; use form instead of body, or write body as text", announced)
 	case sent == request.FormType && announced != request.FormType:
-		return fmt.Errorf("headers announce %s, and form is sent as %s; remove the header, or write body instead of form", announced, request.FormType)
+		return fmt.Errorf("headers announce %s, but form is sent as %s; remove the header, or use body instead of form", announced, request.FormType)
 	}
 	return nil
 }

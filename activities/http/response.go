@@ -77,7 +77,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		Notes: answerNotes(response, body, options.Format),
 	}
 	if options.Format == format.XML {
-		meta.Notes = append(meta.Notes, format.LoneElements(data, "the answer of "+requestPath(response.Request))...)
+		meta.Notes = append(meta.Notes, format.LoneElements(data, "the response of "+requestPath(response.Request))...)
 	}
 	if wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); found {
 		seconds := wait.Seconds()
@@ -98,7 +98,7 @@ func refusePart(response *http.Response) error {
 	}
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typePartial, Status: response.StatusCode,
-		Message: fmt.Sprintf("%s was answered with a part of the body (HTTP 206, Content-Range: %s), but no header Range requested one",
+		Message: fmt.Sprintf("%s returned part of the body (HTTP 206, Content-Range: %s), although no Range header requested that",
 			requestLine(response.Request), tool.CutText(part, shownType)),
 		Headers: flatHeaders(response.Header),
 	}
@@ -117,7 +117,7 @@ func refuseUnchanged(response *http.Response) error {
 	}
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Type: typeNotModified, Status: response.StatusCode,
-		Message: requestLine(response.Request) + " was answered with HTTP 304 (not modified), but no header If-None-Match or If-Modified-Since asked that",
+		Message: requestLine(response.Request) + " returned HTTP 304 (not modified), although no If-None-Match or If-Modified-Since header requested that",
 		Headers: flatHeaders(response.Header),
 	}
 }
@@ -130,7 +130,7 @@ func answerNotes(response *http.Response, body []byte, as string) (notes []strin
 	byType, _ := format.FormatOfType(declared)
 	isRead := request.Method == http.MethodGet && response.StatusCode == http.StatusOK
 	if isRead && len(bytes.TrimSpace(body)) == 0 && byType == as && (as == format.JSON || as == format.XML) {
-		notes = append(notes, fmt.Sprintf("%s was answered with HTTP 200 and an empty body, which counts as no rows, although its Content-Type is %s",
+		notes = append(notes, fmt.Sprintf("%s returned HTTP 200 with an empty body, which counts as no rows, although its Content-Type is %s",
 			requestPath(request), tool.CutText(declared, shownType)))
 	}
 	first := request
@@ -138,7 +138,7 @@ func answerNotes(response *http.Response, body []byte, as string) (notes []strin
 		first = first.Response.Request
 	}
 	if isRead && first != request && first.URL.RawQuery != "" && request.URL.RawQuery == "" && tool.SameHost(first.URL, request.URL) {
-		notes = append(notes, fmt.Sprintf("%s redirects to %s, without the query: the answer may have other rows than were requested; use that URL",
+		notes = append(notes, fmt.Sprintf("%s redirects to %s without the query, so the response may have other rows than were requested; use that URL",
 			requestPath(first), redactURL(request.URL)))
 	}
 	return notes
@@ -341,7 +341,7 @@ func (t *Tool) statusError(ctx context.Context, response *http.Response, headers
 }
 
 // unreadRest ends the text of a failed response that is longer than what is read of it.
-var unreadRest = fmt.Sprintf("\n… the answer has more than %d bytes, and the rest was not read …", maxErrorRead)
+var unreadRest = fmt.Sprintf("\n… the response has more than %d bytes; the rest was not read …", maxErrorRead)
 
 // formatOfError returns the format of an answer that failed.
 func formatOfError(response *http.Response) string {

@@ -88,9 +88,9 @@ func (l *sessionLogin) logIn(ctx context.Context) (accessToken, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxLoginAnswer+1))
 	switch {
 	case err != nil:
-		return accessToken{}, &url.Error{Op: login.Method, URL: tool.Origin(login.URL), Err: fmt.Errorf("its answer was cut short: %w", err)}
+		return accessToken{}, &url.Error{Op: login.Method, URL: tool.Origin(login.URL), Err: fmt.Errorf("its response was cut short: %w", err)}
 	case len(body) > maxLoginAnswer:
-		return accessToken{}, answer.answerFault("its answer has more than %d bytes", maxLoginAnswer)
+		return accessToken{}, answer.answerFault("its response has more than %d bytes", maxLoginAnswer)
 	}
 	answer.date, _ = http.ParseTime(response.Header.Get("Date"))
 	answer.scope = expression.MapScope{
@@ -137,18 +137,18 @@ func (l *sessionLogin) logOut(ctx context.Context, token accessToken) error {
 	where := "the logout at " + tool.Origin(logout.URL)
 	filled, err := fillLogout(logout, token.token)
 	if err != nil {
-		return fmt.Errorf("%s cannot be made: %w", where, err)
+		return fmt.Errorf("%s cannot be sent: %w", where, err)
 	}
 	content, contentType, err := request.EncodeBody(filled.Body, filled.Form)
 	if err != nil {
-		return fmt.Errorf("%s cannot be made: %w", where, err)
+		return fmt.Errorf("%s cannot be sent: %w", where, err)
 	}
 	response, err := l.sendExchange(ctx, &filled, content, contentType, &token)
 	if broken, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s: %w", where, broken.Err)
 	}
 	if err != nil {
-		return fmt.Errorf("%s cannot be made: %w", where, err)
+		return fmt.Errorf("%s cannot be sent: %w", where, err)
 	}
 	_ = response.Body.Close()
 	if response.StatusCode >= http.StatusBadRequest {
@@ -254,19 +254,19 @@ func (a *loginAnswer) tokenOf(session *connection.SessionSettings) (accessToken,
 		token.token = expression.Text(value)
 	}
 	if token.token == "" {
-		return accessToken{}, a.answerFault("it returned HTTP %d, and session.token gives no text of its answer", a.status)
+		return accessToken{}, a.answerFault("it returned HTTP %d, but session.token gives no text for its response", a.status)
 	}
 	token.value = token.token
 	if session.Send.Value != nil {
 		sent, err := session.Send.Value.Render(expression.MapScope{"token": token.token}, expression.DecisionBudget(a.asked))
 		if err != nil {
-			return accessToken{}, a.answerFault("session.send.value cannot be evaluated on its token")
+			return accessToken{}, a.answerFault("session.send.value cannot be evaluated with its token")
 		}
 		token.value = expression.Text(sent)
 	}
 	cookie := http.Cookie{Name: session.Send.Cookie, Value: token.value}
 	if len(token.value) > maxToken || !httpguts.ValidHeaderFieldValue(token.value) || token.value == "" || session.Send.Cookie != "" && cookie.Valid() != nil {
-		return accessToken{}, a.answerFault("its token cannot be sent: it is too long, or has characters that cannot be")
+		return accessToken{}, a.answerFault("its token cannot be sent: it is too long, or has characters that are not allowed there")
 	}
 	token.until, err = a.tokenUntil(session)
 	return token, err
@@ -277,7 +277,7 @@ func (a *loginAnswer) tokenOf(session *connection.SessionSettings) (accessToken,
 func (a *loginAnswer) evaluateValue(key string, template *expression.Template) (any, error) {
 	value, err := template.Render(a.scope, expression.DecisionBudget(a.asked))
 	if err != nil {
-		return nil, a.answerFault("it returned HTTP %d, and session.%s cannot be evaluated on its answer", a.status, key)
+		return nil, a.answerFault("it returned HTTP %d, but session.%s cannot be evaluated with its response", a.status, key)
 	}
 	return value, nil
 }
@@ -298,9 +298,9 @@ func (a *loginAnswer) tokenUntil(session *connection.SessionSettings) (time.Time
 	life, known := a.tokenLife(value)
 	switch {
 	case !known:
-		return time.Time{}, a.answerFault("session.expires must give seconds, a duration or a time of its answer, such as {{ response.expires_in }}; seconds since 1970 are date(…)")
+		return time.Time{}, a.answerFault("session.expires must give a number of seconds, a duration or a time, such as {{ response.expires_in }}; convert seconds since 1970 with date(…)")
 	case life <= 0:
-		return time.Time{}, a.answerFault("its token has already expired, by session.expires")
+		return time.Time{}, a.answerFault("its token has already expired, according to session.expires")
 	}
 	return usableUntil(a.asked, a.asked.Add(life)), nil
 }
@@ -355,7 +355,7 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 	}
 	refused, err := when.Render(scope, expression.DecisionBudget(time.Now()))
 	if err != nil {
-		return false, tool.ConfigErrorf("connection %q: session.refused_when cannot be evaluated on the answer of %s", name, requestPath(response.Request))
+		return false, tool.ConfigErrorf("connection %q: session.refused_when cannot be evaluated with the response of %s", name, requestPath(response.Request))
 	}
 	return expression.Truthy(refused), nil
 }
@@ -365,7 +365,7 @@ func (l *sessionLogin) refusedBy(name string, response *http.Response) (bool, er
 func (l *sessionLogin) refusedError(name string, response *http.Response) error {
 	return &tool.Error{
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeLogin, Status: response.StatusCode,
-		Message: fmt.Sprintf("connection %q: the answer of %s refuses the session (refused_when), also after a new login", name, requestPath(response.Request)),
+		Message: fmt.Sprintf("connection %q: the response of %s refuses the session (refused_when), even after a new login", name, requestPath(response.Request)),
 	}
 }
 

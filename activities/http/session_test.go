@@ -270,8 +270,8 @@ func TestSessionFailuresOfTheLogin(t *testing.T) {
 		"too many":         {echo(429, "Retry-After", "7"), "http", "rate_limited", 429, "HTTP 429", 3},
 		"away":             {echo(503), "http", "retryable", 503, "HTTP 503", 3},
 		"broken":           {echo(500), "http", "retryable", 500, "HTTP 500", 3},
-		"no token":         {echo(200), "http", "final", 200, "session.token gives no text of its answer", 1},
-		"text":             {text(canary + "-session"), "http", "final", 200, "it returned HTTP 200, and session.token", 1},
+		"no token":         {echo(200), "http", "final", 200, "session.token gives no text for its response", 1},
+		"text":             {text(canary + "-session"), "http", "final", 200, "it returned HTTP 200, but session.token", 1},
 		"a list":           {text(`{"session": {"token": ["canary-5ecret-session"]}}`), "http", "final", 200, "gives no text", 1},
 		"a line break":     {text(`{"session": {"token": "canary-5ecret\r\nX: y"}}`), "http", "final", 200, "its token cannot be sent", 1},
 		// maxToken and maxLoginAnswer
@@ -285,7 +285,7 @@ func TestSessionFailuresOfTheLogin(t *testing.T) {
 		"cut short": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"session": {"token": "canary-5ecret-session`)
-		}, "connection", "retryable", 0, "its answer was cut short", 3},
+		}, "connection", "retryable", 0, "its response was cut short", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -381,7 +381,7 @@ func TestSessionRefusedWhen(t *testing.T) {
 			require.NotEqual(t, interpreter.ClassRetryable, object.Class)
 			if object.Status == 200 {
 				require.Equal(t, "login", object.Type)
-				require.Contains(t, object.Message, `connection "api": the answer of GET `+d.URL+`/ refuses the session (refused_when), also after a new login`)
+				require.Contains(t, object.Message, `connection "api": the response of GET `+d.URL+`/ refuses the session (refused_when), even after a new login`)
 			}
 		})
 	}
@@ -482,7 +482,7 @@ func TestSessionStaysAtItsHost(t *testing.T) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}
 	_, err = tooltest.CallHTTP(t, c, getInput(t, "/"))
-	require.Contains(t, tooltest.ErrorObject(t, err).Message, "it returned HTTP 307, and session.token gives no text")
+	require.Contains(t, tooltest.ErrorObject(t, err).Message, "it returned HTTP 307, but session.token gives no text")
 }
 
 // TestSessionWithCookies: the cookies of a login are sent where a connection keeps them.

@@ -138,7 +138,7 @@ func (c *tokenCache) endSessions(logger *slog.Logger) {
 		all.Go(func() {
 			if err := login.logOut(ctx, given); err != nil {
 				c.secrets.Add(given.tokenSecrets()...)
-				logger.Warn("a session was not ended", "error", err)
+				logger.Warn("cannot end a session", "error", err)
 			}
 		})
 	}
@@ -360,7 +360,7 @@ func tokenError(connection string, endpoint *url.URL, err error) error {
 	if errors.Is(err, errNoBearer) {
 		return &tool.Error{
 			Kind: interpreter.KindHTTP, Class: interpreter.ClassFinal, Type: typeToken,
-			Message: where + " returned a token of a type other than bearer, which cannot be used",
+			Message: where + " returned a token that cannot be used: its type is not bearer",
 		}
 	}
 	return &tool.Error{

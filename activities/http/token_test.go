@@ -441,7 +441,7 @@ func TestOAuth2TokensOfOtherTypes(t *testing.T) {
 		}
 		object := tooltest.ErrorObject(t, err)
 		require.Equal(t, []string{"final", "token"}, []string{string(object.Class), object.Type}, kind)
-		require.Contains(t, object.Message, "of a type other than bearer")
+		require.Contains(t, object.Message, "its type is not bearer")
 		require.Empty(t, api.ReceivedRequests(), kind)
 	}
 }

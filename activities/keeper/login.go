@@ -49,7 +49,7 @@ func refreshPlace(connection string) string { return "refresh token of the login
 func (l *Logins) LoginToken(ctx context.Context, connection, seed string, after int) (tool.LoginToken, error) {
 	switch {
 	case !activity.IsActivity(ctx):
-		return tool.LoginToken{}, tool.ConfigErrorf("connection %q is a login whose tokens a workflow keeps; only a worker can use it", connection)
+		return tool.LoginToken{}, tool.ConfigErrorf("connection %q logs in with tokens that a workflow keeps, so only a worker can use it", connection)
 	case l.Keys == nil:
 		return tool.LoginToken{}, l.noKeys(connection)
 	}

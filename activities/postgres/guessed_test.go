@@ -27,9 +27,9 @@ func TestPostgresGuessesNoDates(t *testing.T) {
 	}
 	for _, text := range []string{"02/03/2024", "2-3-2024", "02.03.2024 10:00", "02/03/24", "24-02-03", "240203", " 02/03/2024 10:00:00+02:00", "31/12/24"} {
 		for _, column := range []string{"day", "at", "near", "zoned", "dom"} {
-			refuses(column, text, "may have its day or its month first")
+			refuses(column, text, "may start with the day or with the month")
 		}
-		refuses("days", []any{"2024-02-03", text}, "may have its day or its month first")
+		refuses("days", []any{"2024-02-03", text}, "may start with the day or with the month")
 	}
 	for _, column := range []string{"day", "at", "near", "zoned", "clock", "zoned_clock", "dom"} {
 		refuses(column, []any{"2024-01-01T23:30:00-05:00"}, "is not a time")
@@ -95,7 +95,7 @@ func TestPostgresCountsRoundedNumbers(t *testing.T) {
 		require.Equal(t, c.count, rounded, "%+v", c)
 	}
 	for _, text := range []string{"1,5", "$1.50", "(2)", ""} {
-		require.Contains(t, pg.FailingCall(t, pg.TableInput(fields{"table": "amounts"}, map[string]any{"id": 2, "pay": text})).Message, "is not the plain form of a number", text)
+		require.Contains(t, pg.FailingCall(t, pg.TableInput(fields{"table": "amounts"}, map[string]any{"id": 2, "pay": text})).Message, "is not a plain number", text)
 	}
 	rows := make([]any, manyRows)
 	for i := range rows {

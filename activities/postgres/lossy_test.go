@@ -43,7 +43,7 @@ func TestPostgresNumbersThatAreNone(t *testing.T) {
 		for _, number := range []string{"NaN", "Infinity", "-Infinity"} {
 			rows := pg.RunStatement(t, "SELECT 1 AS id, '"+number+"'::"+of+" AS "+column, nil)
 			object := pg.FailingCall(t, pg.TableInput(fields{"table": "kept", "mode": "upsert", "key": "id"}, rows))
-			require.Contains(t, object.Message, `row 1, column "`+column+`": "`+number+`" is not the plain form of a number`)
+			require.Contains(t, object.Message, `row 1, column "`+column+`": "`+number+`" is not a plain number`)
 			require.Equal(t, []any{map[string]any{"id": 1, "x": nil}}, pg.RunStatement(t, "SELECT 1 AS id, nullif('"+number+"'::"+of+", '"+number+"') AS x", nil))
 		}
 	}

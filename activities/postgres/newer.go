@@ -116,8 +116,8 @@ const isTrusted = `(c.relowner IN (SELECT oid FROM pg_roles WHERE rolname = curr
 func untrustedError(table, owner string) error {
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Final: true, Type: "ledger_owner",
-		Message: "table " + strconv.Quote(table) + " belongs to role " + strconv.Quote(owner) + ", which is neither the user of the connection, nor a role of its, nor the owner of the database, " +
-			"so it is not used: its triggers would run with the rights of the connection. If the role is yours, transfer the table to the user with ALTER TABLE … OWNER TO, " +
+		Message: "table " + strconv.Quote(table) + " belongs to role " + strconv.Quote(owner) + ", and not to the user of the connection, one of its roles, or the owner of the database. " +
+			"It was not used, because its triggers would run with the rights of the connection. If you trust the role, transfer the table to the user with ALTER TABLE … OWNER TO, " +
 			"or make the user a member of the role; if not, drop the table, and it is created again",
 	}
 }

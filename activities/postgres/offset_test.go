@@ -200,7 +200,7 @@ func TestEvolveMakesTheSchema(t *testing.T) {
 	user, name := asUser(t, db)
 	refused := user.FailingCall(t, user.TableInput(fields("other.t"), rows))
 	require.Contains(t, refused.Message, `changing table "other.t" by CREATE SCHEMA IF NOT EXISTS "other"`)
-	require.Contains(t, refused.Message, "the user needs CREATE on the database to make the schema")
+	require.Contains(t, refused.Message, "the user needs CREATE on the database to create the schema")
 	db.Exec(t, fmt.Sprintf("CREATE SCHEMA other; GRANT ALL ON SCHEMA other TO %s", name))
 	in := user.TableInput(map[string]any{"table": "other.t", "mode": "upsert", "key": "id", "schema_contract": "evolve"}, rows[:1])
 	_, err := user.MakeAttempt(t, in)

@@ -77,10 +77,10 @@ func mayCreate(ctx context.Context, tx pgx.Tx, w *sqltool.TableName, auth string
 	case !exists && schema == "":
 		return tool.Errorf("table %q cannot be created: no schema of search_path exists", w.Shown)
 	case !exists && !makes:
-		return tool.Errorf("table %q cannot be made: there is no schema %q, and the user of connection %q may not make one; create it first, or grant CREATE on the database",
+		return tool.Errorf("table %q cannot be created: there is no schema %q, and the user of connection %q may not create one; create it first, or grant CREATE on the database",
 			w.Shown, schema, auth)
 	case exists && !allowed:
-		return tool.Errorf("table %q cannot be made: the user of connection %q may not create tables in its schema; grant it CREATE", w.Shown, auth)
+		return tool.Errorf("table %q cannot be created: the user of connection %q may not create tables in its schema; grant it CREATE", w.Shown, auth)
 	}
 	return nil
 }

@@ -276,7 +276,7 @@ func (q *query) readRows(ctx context.Context, values [][]byte, rows *sqltool.Row
 			lossy = cmp.Or(lossy, placeError(err, rows, i))
 			row[i], size = value, size+len(text)
 			if value == nil && text != nil && q.note == "" && isJSON(q.prepared.Fields[i].DataTypeOID) {
-				q.note = fmt.Sprintf("column %q has the JSON value null, which is read, and would be written, as NULL", rows.Columns[i])
+				q.note = fmt.Sprintf("column %q has the JSON value null, which is read as NULL, and would be written back as NULL", rows.Columns[i])
 			}
 		}
 		q.rows.remark(q.note)

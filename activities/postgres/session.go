@@ -202,7 +202,7 @@ func (q *query) tooLarge(err error) error {
 	if !errors.As(err, &exceeded) {
 		return err
 	}
-	return tool.TooLargeErrorf("step %q: the server sent %d bytes in one row or message, and a result may have %d; "+
+	return tool.TooLargeErrorf("step %q: the server sent %d bytes in one row or message, but a result may have at most %d; "+
 		"select fewer or shorter columns, for example with left(), or read it in parts", q.sql.Step, exceeded.ActualBodyLen, q.limit)
 }
 

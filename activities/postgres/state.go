@@ -140,9 +140,9 @@ func (t *Tool) inSession(ctx context.Context, in interpreter.ToolInput, run stri
 func stateError(ctx context.Context, in interpreter.ToolInput, err error) error {
 	converted := classifyError(ctx, err)
 	if own, ok := errors.AsType[*tool.Error](converted); ok && isSQLState(err, "42501") { // insufficient_privilege
-		own.Message = "the user of connection \"" + in.Auth + "\" may not create or use the tables of states between runs (" +
+		own.Message = "the user of connection \"" + in.Auth + "\" may not create or use the tables that store states between runs (" +
 			strings.Join([]string{sqltool.StateTable, sqltool.SeenTable, sqltool.BlocksTable, sqltool.StateHistoryTable}, ", ") +
-			"): grant it CREATE on the schema, or make them and grant it SELECT, INSERT, UPDATE and DELETE: " + own.Message
+			"): grant it CREATE on the schema, or create them and grant it SELECT, INSERT, UPDATE and DELETE: " + own.Message
 	}
 	return converted
 }

@@ -232,7 +232,7 @@ func TestPostgresStateNeedsRights(t *testing.T) {
 
 	claim := incremental.Claim{Name: own.State, Holder: "a", Run: "run", Source: tooltest.Source}
 	_, err = own.Keeper.ClaimState(t.Context(), own.WriteInput(), claim)
-	require.ErrorContains(t, err, `the user of connection "main" may not create or use the tables of states between runs (reprise_state, reprise_seen`)
+	require.ErrorContains(t, err, `the user of connection "main" may not create or use the tables that store states between runs (reprise_state, reprise_seen`)
 	require.NotContains(t, err.Error(), "sesame-open")
 	states, err := own.Keeper.States(t.Context(), own.WriteInput(), "")
 	require.NoError(t, err)

@@ -442,11 +442,11 @@ func tableError(ctx context.Context, w *sqltool.TableWrite, err error) error {
 		if w.IsStaged() {
 			own.Message = w.InWordsOfTarget(own.Message)
 			if pg.Code == "42501" { // insufficient_privilege
-				own.Message += "; rows that are published together are staged in a table of their own: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
+				own.Message += "; rows are staged in a separate table before they are published: the user needs CREATE on its schema, and SELECT, INSERT, UPDATE and DELETE on the table"
 			}
 		}
 		if pg.Code == "42501" && w.MakesSchema() {
-			own.Message += "; the user needs CREATE on the database to make the schema: grant it, or create the schema first and grant the user CREATE and USAGE on it"
+			own.Message += "; the user needs CREATE on the database to create the schema: grant it, or create the schema first and grant the user CREATE and USAGE on it"
 		}
 		if pg.Code == "42P10" {
 			own.Message += "; " + sqltool.NeededIndex(w)

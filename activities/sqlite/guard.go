@@ -168,10 +168,10 @@ func (c *guardedConn) authorize(action sqlite.AuthorizerActionCode, first, secon
 		// An empty name is a temporary file, or one that is computed, which only a vacuum of
 		// the file itself never is.
 		if !c.vacuum || first != "" {
-			return c.refuseAction("it uses another file, which a statement must not do; use a step for each file")
+			return c.refuseAction("it uses another file, which is not allowed; use a separate step for each file")
 		}
 	case sqlite.AuthDetach:
-		return c.refuseAction("it detaches a file, and there is only one")
+		return c.refuseAction("it detaches a file, but there is only one")
 	case sqlite.AuthTransaction, sqlite.AuthSavepoint:
 		if c.statement && !c.vacuum {
 			return c.refuseAction("each statement runs in its own transaction")

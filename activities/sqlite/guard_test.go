@@ -174,10 +174,10 @@ func TestSQLiteValuesAreBounded(t *testing.T) {
 	wide := "SELECT " + strings.TrimSuffix(strings.Repeat("x,", 1500), ",") + " FROM (SELECT hex(zeroblob(400000)) AS x)"
 
 	for statement, says := range map[string]string{
-		"SELECT zeroblob(1000000000) AS x":                                            "makes a value that is too large; a result may have 1048576 bytes",
-		"SELECT length(printf('%.*c', 99999999, 'x')) AS n":                           "makes a value that is too large",
-		"SELECT group_concat(hex(zeroblob(500000))) AS x FROM (VALUES (1), (2), (3))": "makes a value that is too large",
-		wide: "makes a value that is too large",
+		"SELECT zeroblob(1000000000) AS x":                                            "produces a value that is too large; a result may have at most 1048576 bytes",
+		"SELECT length(printf('%.*c', 99999999, 'x')) AS n":                           "produces a value that is too large",
+		"SELECT group_concat(hex(zeroblob(500000))) AS x FROM (VALUES (1), (2), (3))": "produces a value that is too large",
+		wide: "produces a value that is too large",
 		"SELECT NULL AS a FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n)": "is larger than 1048576 bytes after",
 	} {
 		in := lite.RawInput(statement)

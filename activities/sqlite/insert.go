@@ -110,7 +110,7 @@ func (i *inserter) insertRange(ctx context.Context, first, end int) (written int
 	case end-first == 1:
 		hint := ""
 		if i.DeletesOthers() {
-			hint = "; the table says ON CONFLICT REPLACE, which would delete the row that is there"
+			hint = "; the table says ON CONFLICT REPLACE, which would delete the existing row"
 		}
 		return 0, fmt.Errorf("%s: %w%s", i.RowText(i.OriginalNumber(first)), err, hint)
 	}

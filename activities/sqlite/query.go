@@ -74,7 +74,7 @@ func tooBigError(s *sqltool.BoundStatement, err error, limit int64) error {
 	if !errors.As(err, &db) || db.Code() != codes.SQLITE_TOOBIG {
 		return err
 	}
-	return tool.TooLargeErrorf("step %q: the statement makes a value that is too large; a result may have %d bytes; "+
+	return tool.TooLargeErrorf("step %q: the statement produces a value that is too large; a result may have at most %d bytes; "+
 		"select less of it, for example with substr(), or fewer columns", s.Step, limit)
 }
 

@@ -29,7 +29,7 @@ func TestSQLiteDeletesNoOtherRows(t *testing.T) {
 		for _, mode := range []string{"insert", "upsert"} {
 			failure := lite.FailingCall(t, load(mode, map[string]any{"id": 4, "mail": "c", "n": 2}, map[string]any{"id": 3, "mail": "a", "n": 1}))
 			require.Contains(t, failure.Message, "row 2", mode)
-			require.Contains(t, failure.Message, "the table says ON CONFLICT REPLACE, which would delete the row that is there", mode)
+			require.Contains(t, failure.Message, "the table says ON CONFLICT REPLACE, which would delete the existing row", mode)
 		}
 		_, err = lite.MakeAttempt(t, load("upsert", map[string]any{"id": 1, "mail": "a", "n": 1}, map[string]any{"id": 5, "mail": "d", "n": 5}))
 		require.NoError(t, err, "a row may take its own place")
@@ -52,7 +52,7 @@ func TestSQLiteStoresTextsInColumnsOfDates(t *testing.T) {
 	for _, column := range []string{"d", "at", "s"} {
 		for _, text := range []string{"20240101", "1e5", "007", "1.50", "-3", " 12 "} {
 			failure := lite.FailingCall(t, load(map[string]any{column: text}))
-			require.Contains(t, failure.Message, fmt.Sprintf("row 1, column %q: %q is a text of which SQLite would make a number", column, text))
+			require.Contains(t, failure.Message, fmt.Sprintf("row 1, column %q: %q is text that SQLite would turn into a number", column, text))
 		}
 	}
 	_, err := lite.MakeAttempt(t, load(map[string]any{"d": "2024-01-01", "at": 1704067200, "s": "a7", "amount": "12.50", "n": "42"}))

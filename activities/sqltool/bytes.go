@@ -49,7 +49,7 @@ const (
 
 // BytesText says why a text cannot be a value of a column of bytes.
 func BytesText(text string) string {
-	return fmt.Sprintf("the text %q is not base64, the form of bytes; to encode other text, use b64encode", tool.CutText(text, 100))
+	return fmt.Sprintf("the text %q is not base64, in which bytes are written; encode other text with b64encode", tool.CutText(text, 100))
 }
 
 // readValue converts a value of the column to the form in which rows write it.
@@ -143,7 +143,7 @@ func (w *TableWrite) RefuseNoBytes() error {
 			if !column.Bytes.refusesValue(value) {
 				continue
 			}
-			problem := "a " + expression.TypeName(value) + " is not bytes, which are base64 text"
+			problem := "a " + expression.TypeName(value) + " is not bytes, which are written as base64 text"
 			if text, isText := value.(string); isText {
 				problem = BytesText(text)
 			}

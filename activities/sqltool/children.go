@@ -136,7 +136,7 @@ func (w *TableWrite) addChildren(in interpreter.ToolInput, path string, fields m
 			return err
 		}
 		if child.write.reports = below != nil && w.name == modeInsertOrIgnore; child.write.reports && len(child.write.Key) == 0 {
-			return tool.ConfigErrorf("step %q: %s needs key: with it, the sink finds out which rows were ignored, because their children are not written", in.Step, own)
+			return tool.ConfigErrorf("step %q: %s needs key: the sink uses it to identify rows that were ignored, whose children are not written", in.Step, own)
 		}
 	}
 	return nil

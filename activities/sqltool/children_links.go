@@ -62,8 +62,8 @@ func (c *childTable) refuseCoarse(d *Dialect, w *TableWrite, children tableColum
 		if of.Type == "" || own.Type == "" || !isCoarser(d, own, of) {
 			continue
 		}
-		return tool.Errorf("column %q of table %q is of type %s, which holds values for equal that %q of table %q, of type %s, distinguishes, "+
-			"so rows could lose the children of others; give it the type of the key", column, c.write.Shown, own.typeText(), c.with[column], w.Shown, of.typeText())
+		return tool.Errorf("column %q of table %q has type %s, which treats values as equal that %q of table %q, of type %s, keeps apart, "+
+			"so writing one row could delete the children of another; give both columns the same type", column, c.write.Shown, own.typeText(), c.with[column], w.Shown, of.typeText())
 	}
 	return nil
 }

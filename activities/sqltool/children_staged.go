@@ -273,8 +273,8 @@ func (c *childTable) refuseOtherTypes(d *Dialect, parent *difference, children [
 	for _, column := range c.linked {
 		of, own := columnNamed(parent.there, c.with[column]), columnNamed(children, column)
 		if d.KindOf(of.baseType()).isNumber() != d.KindOf(own.baseType()).isNumber() {
-			return tool.Errorf("column %q of table %q is of type %s, and %q of table %q of type %s, so it is unknown which rows are below those that are replaced; "+
-				"give both the same type", column, c.write.Shown, own.typeText(), c.with[column], parent.write.Shown, of.typeText())
+			return tool.Errorf("column %q of table %q has type %s, but %q of table %q has type %s, so the children of the replaced rows cannot be found; "+
+				"give both columns the same type", column, c.write.Shown, own.typeText(), c.with[column], parent.write.Shown, of.typeText())
 		}
 	}
 	return c.refuseCoarse(d, &write, children)
@@ -289,8 +289,8 @@ func (p *difference) refuseUnseen(ctx context.Context, parent *difference) error
 	if n == 0 || err != nil {
 		return err
 	}
-	return stagingError(typeEmptyReplace, "no row for table %q had the field %q, so nothing was deleted: all rows of table %q would be, %d of them. "+
-		"If this should empty it, write allow_empty: true", parent.write.Shown, p.of.field, p.write.Shown, n)
+	return stagingError(typeEmptyReplace, "no row for table %q had the field %q, so nothing was deleted: table %q would lose all of its %d rows. "+
+		"To allow that, set allow_empty: true", parent.write.Shown, p.of.field, p.write.Shown, n)
 }
 
 // deleteUnder deletes rows that are replaced and have no staged one, first those below them.

@@ -58,8 +58,8 @@ func refuseOrphans(w *TableWrite, written WriteResult) error {
 	if written.unwritten == 0 || !w.HasChildren() {
 		return nil
 	}
-	return tool.Errorf("%sthe database did not write %d of the rows, as triggers, rules and ON CONFLICT IGNORE ask for, and does not say which: "+
-		"their children would have no parent, so nothing was written. Leave such rows out before, for example with where on the step", w.DescribeAction(), written.unwritten)
+	return tool.Errorf("%sthe database left out %d of the rows, because of a trigger, a rule or ON CONFLICT IGNORE, and does not say which: "+
+		"their children would have no parent, so nothing was written. Filter such rows out first, for example with where on the step", w.DescribeAction(), written.unwritten)
 }
 
 // writeBelow writes the rows below parents that are written.
@@ -113,7 +113,7 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 	if element, isMap := parent[c.field].(map[string]any); isMap {
 		elements = []any{element}
 	} else if !isList && parent[c.field] != nil {
-		return tool.Errorf("%s is a %s, and the rows of table %q are made of a list of maps%s", place, expression.TypeName(parent[c.field]), write.Shown, c.listHint(parent[c.field]))
+		return tool.Errorf("%s is a %s, but table %q needs a list of maps there%s", place, expression.TypeName(parent[c.field]), write.Shown, c.listHint(parent[c.field]))
 	}
 	for at, element := range elements {
 		fields, isMap := element.(map[string]any)
@@ -121,7 +121,7 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 			fields, isMap = map[string]any{valueColumn: element}, true
 		}
 		if !isMap {
-			return tool.Errorf("%s[%d] is a %s; rows of table %q are made of maps of columns to values", place, at, expression.TypeName(element), write.Shown)
+			return tool.Errorf("%s[%d] is a %s; a row of table %q must be a map of columns to values", place, at, expression.TypeName(element), write.Shown)
 		}
 		row := make(map[string]any, len(fields)+len(c.with)+1)
 		maps.Copy(row, fields)
@@ -146,7 +146,7 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 		}
 		for _, key := range write.Key {
 			if row[key] == nil && (write.upsert || write.replace || write.reports) {
-				return tool.Errorf("%s[%d] has no %q, which is in the key of table %q", place, at, key, write.Shown)
+				return tool.Errorf("%s[%d] has no %q, which is part of the key of table %q", place, at, key, write.Shown)
 			}
 		}
 		number := parents.OriginalNumber(i)
@@ -165,7 +165,7 @@ func (c *childTable) listHint(value any) string {
 	if _, isText := value.(string); !isText {
 		return ""
 	}
-	return fmt.Sprintf("; if it is JSON, read it in the sink's fields: `fields: {%s: \"{{ fromJSON(row.%s) }}\"}`", c.field, c.field)
+	return fmt.Sprintf("; if it is JSON, parse it in the sink's fields: `fields: {%s: \"{{ fromJSON(row.%s) }}\"}`", c.field, c.field)
 }
 
 // writeChildren writes children: in mode upsert, children that a parent no longer has are deleted first.

@@ -151,7 +151,7 @@ func (w *TableWrite) handleMisfit(d *Dialect, i int, column Column, value any, p
 	}
 	never := ""
 	if w.contract.dataType == evolve {
-		never = "evolve does not turn such a column into text: "
+		never = "evolve does not change such a column to text: "
 	}
 	return tool.Errorf("%s%s, column %q: %s; %schange the value in args or fields, set another type for the column before the sink creates it "+
 		"(`columns: {%s: text}`), or discard such values (`schema_contract: {data_type: discard_value}`)",

@@ -45,7 +45,7 @@ func readNested(w *TableWrite, in interpreter.ToolInput) error {
 		return err
 	}
 	if len(w.Key) == 0 {
-		return tool.ConfigErrorf("step %q: nested: tables needs key: its columns link the rows of lists to the rows that they were in", in.Step)
+		return tool.ConfigErrorf("step %q: nested: tables needs key: its columns link the rows of a list to the row that the list was in", in.Step)
 	}
 	w.nests, w.in = true, in
 	if w.below == nil {
@@ -63,7 +63,7 @@ func readNested(w *TableWrite, in interpreter.ToolInput) error {
 // nestBelow has lists in the elements of a described table become tables too.
 func (c *childTable) nestBelow(in interpreter.ToolInput) error {
 	if len(c.write.Key) == 0 {
-		return tool.ConfigErrorf("step %q: nested: tables needs a key for the table %q of children: its columns link the rows of lists in its elements", in.Step, c.write.Shown)
+		return tool.ConfigErrorf("step %q: nested: tables needs a key for the table %q of children: its columns link the rows of a list to the element that the list was in", in.Step, c.write.Shown)
 	}
 	c.write.nests, c.write.reports = true, c.write.reports || c.write.name == modeInsertOrIgnore
 	for _, below := range c.write.children {
@@ -92,7 +92,7 @@ func nestRows(w *TableWrite, rows []listedRow) error {
 				continue
 			}
 			if slices.Contains(w.Key, field) {
-				return tool.Errorf("%s, %s is a list, and the column is in the key of table %q", row.place, field, w.Shown)
+				return tool.Errorf("%s, %s is a list, but the column is part of the key of table %q", row.place, field, w.Shown)
 			}
 			found[field] = row.place
 		}
@@ -138,7 +138,7 @@ func (c *childTable) nestElements(rows []listedRow) error {
 	}
 	switch {
 	case c.write.made && maps != "" && others != "":
-		return tool.Errorf("%s is a map and %s is not, so the rows of table %q cannot be both; make all of them maps in the sink's fields, or leave %s out with exclude",
+		return tool.Errorf("%s is a map and %s is not, so they cannot both be rows of table %q; make all of them maps in the sink's fields, or leave %s out with exclude",
 			maps, others, c.write.Shown, c.field)
 	case c.write.made && others != "":
 		c.values, c.seen = true, others
@@ -210,7 +210,7 @@ func FindNested(ctx context.Context, tx StagingTx, w *TableWrite) (*TableWrite, 
 	for i, one := range all {
 		for _, other := range all[:i] {
 			if sameTable(tx.Dialect(), one, other) {
-				return nil, tool.Errorf("lists of two fields would be written to the table %q, the other one as %q; rename one of the fields in the sink's fields, or use children", one.Shown, other.Shown)
+				return nil, tool.Errorf("two fields have lists that would be written to the same table, one as %q, the other as %q; rename one of the fields in the sink's fields, or use children", one.Shown, other.Shown)
 			}
 		}
 	}
@@ -262,12 +262,12 @@ func addFound(w *TableWrite, tables []TableColumns) error {
 func (c *childTable) checkFound(w *TableWrite, there TableColumns) error {
 	for _, column := range c.write.Key {
 		if !slices.Contains(there.Columns, column) {
-			return tool.Errorf("table %q has no column %q, so it is not one for the lists of %s in table %q; rename the table, or describe it in children",
+			return tool.Errorf("table %q has no column %q, so it was not made for the lists of %s in table %q; rename the table, or describe it in children",
 				c.write.Shown, column, c.field, w.Shown)
 		}
 	}
 	if own := len(there.Columns) - len(c.write.Key); c.values && own > 0 && !slices.Contains(there.Columns, valueColumn) {
-		return tool.Errorf("%s is no map, but table %q has columns of maps and none for values; make maps of the elements in the sink's fields, or leave %s out with exclude", c.seen, c.write.Shown, c.field)
+		return tool.Errorf("%s is not a map, but table %q has columns for maps and none for single values; make maps of the elements in the sink's fields, or leave %s out with exclude", c.seen, c.write.Shown, c.field)
 	}
 	return nil
 }
@@ -306,6 +306,6 @@ func (c *childTable) refuseOther(fields map[string]any, column string, value any
 	if !c.write.made || !has || expression.Text(given) == expression.Text(value) {
 		return nil
 	}
-	return tool.Errorf("%s[%d] has the field %q, which is %s, but table %q has a column of that name for %s of the row that the list was in; rename the field in the sink's fields",
+	return tool.Errorf("%s[%d] has the field %q with %s, but table %q fills the column of that name with %s, from the row that the list was in; rename the field in the sink's fields",
 		place, at, column, tool.CutText(expression.Text(given), 100), c.write.Shown, expression.Text(value))
 }

@@ -317,7 +317,7 @@ func (s *stage) readNewer(ctx context.Context) (key []string, some bool, err err
 		return nil, false, err
 	}
 	if len(columns) == 0 {
-		return nil, false, stagingError(typeStagingLost, "the table %s beside table %q no longer exists, so nothing was published. Run it again",
+		return nil, false, stagingError(typeStagingLost, "the table %s beside table %q no longer exists, so nothing was published. Run the playbook again",
 			s.newer.QuotedTable(), s.write.Shown)
 	}
 	err = s.tx.Query(ctx, "SELECT 1 FROM "+s.newer.QuotedTable()+" LIMIT 1", nil, func(scan func(...any) error) error {
@@ -356,9 +356,9 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 	}
 	remedy := ""
 	if len(s.write.Key) == 0 {
-		remedy = "; with a key, rows that are newer would be kept"
+		remedy = "; with key, the newer rows would be kept"
 	}
-	return stagingError(typeTableChanged, "table %q has changed since this load started to read: %s. Nothing was published, because that would undo it%s. Run it again",
+	return stagingError(typeTableChanged, "table %q has changed since this load started to read: %s. Nothing was published, because that would undo the change%s. Run the playbook again",
 		s.write.Shown, note, remedy)
 }
 

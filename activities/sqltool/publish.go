@@ -33,12 +33,12 @@ func (s *stage) publishRows(ctx context.Context) (written WriteResult, err error
 		return written, err
 	}
 	if rows == 0 && !s.write.allowEmpty {
-		none := "no row was read"
+		none := "no rows were read"
 		if s.write.replace { // for delete_missing, what is left out counts as read
-			none = "no row was read, or all of them were rejected or discarded,"
+			none = "no rows were read, or all were rejected or discarded,"
 		}
-		return written, stagingError(typeEmptyReplace, "%s for table %q, so nothing was deleted there: "+
-			"if this should empty it, write allow_empty: true", none, s.write.Shown)
+		return written, stagingError(typeEmptyReplace, "%s for table %q, so nothing was deleted there; "+
+			"to let such a load empty the table, set allow_empty: true", none, s.write.Shown)
 	}
 	target, err := s.tx.ReadColumns(ctx, s.write)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *stage) deleteMissing(ctx context.Context, written *WriteResult, isGone 
 		return err
 	}
 	if most := s.write.maxDelete; float64(gone) > most*float64(*s.before) {
-		return stagingError(typeMaxDelete, "%d of the %d rows of table %q%s were not read, more than max_delete allows (%v), so nothing was deleted",
+		return stagingError(typeMaxDelete, "%d of the %d rows of table %q%s were not read, more than max_delete allows (%v), so nothing was deleted; if they are really gone, raise max_delete",
 			gone, *s.before, s.write.Shown, s.ofBounds(), most)
 	}
 	if err := s.deleteBelowGone(ctx, isGone); err != nil {

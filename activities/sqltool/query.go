@@ -129,7 +129,7 @@ func ReadQuery(in interpreter.ToolInput, dialect statement.Dialect) (*BoundState
 	case query == nil:
 		return nil, tool.ConfigErrorf("step %q: from needs statement, which selects the rows", in.Step)
 	case !slices.Contains(playbook.SelectVerbs, query.Parsed.Verb()):
-		return nil, tool.ConfigErrorf("step %q: the statement of from must begin with %s, as it only reads rows", in.Step, tool.ChoiceText(playbook.SelectVerbs))
+		return nil, tool.ConfigErrorf("step %q: the statement of from must begin with %s, because it may only read rows", in.Step, tool.ChoiceText(playbook.SelectVerbs))
 	}
 	return query, nil
 }

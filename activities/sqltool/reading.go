@@ -114,15 +114,15 @@ var booleans = map[string]bool{"true": true, "false": false, "t": true, "f": fal
 
 // Problems of values that would become others.
 const (
-	noPlainNumber = "is not the plain form of a number"
-	becomesNumber = "is a text of which SQLite would make a number"
+	noPlainNumber = "is not a plain number"
+	becomesNumber = "is text that SQLite would turn into a number"
 	noBoolean     = "is not one of the booleans true, false, t, f, 1 and 0"
-	movingTime    = "is not a time but a word for one, which depends on the clock of the database"
+	movingTime    = "is a word for a time, and which time depends on the clock of the database"
 	unknownZone   = "has an unknown zone; write its offset, such as +02:00"
-	ambiguousDate = "may have its day or its month first; date(TEXT, \"02/01/2006\") reads one with the day first"
+	ambiguousDate = "may start with the day or with the month; date(TEXT, \"02/01/2006\") reads the day first"
 	noTime        = "is not a time"
-	noUnit        = "has no unit, and the database would read it as seconds; write such as \"90 minutes\""
-	numberAsTime  = "is a number, whose digits the database would read as a time; date(NUMBER) makes a time of seconds since 1970"
+	noUnit        = "has no unit, and the database would read it as seconds; write a unit, as in \"90 minutes\""
+	numberAsTime  = "is a number, and the database would read its digits as a time; date(NUMBER) converts seconds since 1970"
 )
 
 // readValue returns the value to send to a column, and what is wrong with it, "" for nothing. Most values are

@@ -230,7 +230,7 @@ func (r *rejecting) rejectRow(ctx context.Context, w *TableWrite, why *RowRefusa
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: "rejected",
-		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so nothing of this write is kept; %s: %s",
+		Message: fmt.Sprintf("the database rejected more than %d rows of the call (rejected.max), so this write was rolled back; %s: %s",
 			w.max, w.RowText(w.OriginalNumber(0)), why.Reason),
 	}
 }
@@ -260,7 +260,7 @@ func (r *rejecting) makeTable(ctx context.Context, w *TableWrite) error {
 	}
 	for _, column := range rejectedColumns {
 		if len(columns) > 0 && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == column }) {
-			return tool.Errorf("table %q of rejected has no column %q, so it is another table; use a name that does not exist yet, and the table is created", table.Shown, column)
+			return tool.Errorf("table %q of rejected has no column %q, so it was not made for rejected rows; use a name that does not exist yet, and the sink creates the table", table.Shown, column)
 		}
 	}
 	if _, err = r.tx.ReadColumns(ctx, w); err != nil { // a transaction knows one table

@@ -26,7 +26,7 @@ func (w *TableWrite) planState(in interpreter.ToolInput) error {
 	}
 	pages, paired := w.pairedWith(in.ContributedRows())
 	if !paired {
-		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows of the %d of its page, so it is unknown which of them are read again. "+
+		return FinalError(incremental.TypeRows, "the sink of table %q makes %d rows out of the %d of its page, so rows that were read before cannot be recognized. "+
 			"Write one row for each in the same order, drop some and keep the others unchanged (`args: \"{{ filter(result, …) }}\"`), or use mode upsert",
 			w.Shown, len(w.Rows), len(pages))
 	}
@@ -102,7 +102,7 @@ func (w *TableWrite) checkKeys(pages []any, given bool) error {
 		}
 	}
 	if given && w.isReordered(pages) {
-		return FinalError(incremental.TypeRows, "the args of table %q are the rows of the page in another order, so it is unknown which of them are read again. "+
+		return FinalError(incremental.TypeRows, "the args of table %q have the rows of the page in another order, so rows that were read before cannot be recognized. "+
 			"Write one row for each in the same order, or use mode upsert", w.Shown)
 	}
 	return nil

@@ -82,8 +82,8 @@ func misorderedNotes(column string, rows []map[string]any) []string {
 	var (
 		least, greatest [counterDigits + 1]string // by the number of digits
 		note            = func(first, then string) []string {
-			return []string{fmt.Sprintf("sequence_by compares the texts of column %q by their characters, so that %q comes after %q; "+
-				"write numbers, as fields: {%s: \"{{ int(row.%s) }}\"} does", column, first, then, column, column)}
+			return []string{fmt.Sprintf("sequence_by compares column %q as text, so %q comes after %q; "+
+				"convert it to numbers, with fields: {%s: \"{{ int(row.%s) }}\"}", column, first, then, column, column)}
 		}
 	)
 	for _, row := range rows {

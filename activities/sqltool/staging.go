@@ -396,7 +396,7 @@ func (s *stage) openRound(ctx context.Context, alone bool) error {
 		return nil
 	case dropped:
 		return stagingError(typeStagingLost, "the staged rows of this call for table %q were dropped, because none was added for more than an hour "+
-			"while another run wrote to the table. Run it again", s.write.Shown)
+			"while another run wrote to the table. Run the playbook again", s.write.Shown)
 	case replaces != s.boundsText():
 		return tool.Errorf("replace_where of table %q differs from another write of the same call or loop (%s, and %s now): "+
 			"it must not depend on the element", s.write.Shown, replaces, s.boundsText())
@@ -529,7 +529,7 @@ func (w *TableWrite) DescribeAction() string {
 		return fmt.Sprintf("changing table %q by %s: ", w.Shown, tool.CutText(w.changing.Statement, shown))
 	}
 	if w.IsStaged() && w.Do == interpreter.StagingPublish {
-		return fmt.Sprintf("putting the rows of table %q in place: ", w.Shown)
+		return fmt.Sprintf("publishing the rows of table %q: ", w.Shown)
 	}
 	return fmt.Sprintf("writing %d rows to table %q: ", len(w.Rows), w.Shown)
 }
@@ -765,7 +765,7 @@ func (s *stage) inspectTarget(ctx context.Context) (*TargetTable, error) {
 		return nil, tool.Errorf("%s cannot be used with table %q: %s", word, w.Shown, target.Refused)
 	}
 	if w.replace && len(w.Key) == 0 && len(target.Referencing) > 0 {
-		return nil, tool.Errorf("foreign keys of %s point at table %q, so its rows cannot all be deleted; add key, so that only differences are written",
+		return nil, tool.Errorf("foreign keys of %s reference table %q, so its rows cannot all be deleted; add key, and only differences are written",
 			strings.Join(target.Referencing, ", "), w.Shown)
 	}
 	if where := w.where; where != nil && !slices.ContainsFunc(target.Columns, func(c TargetColumn) bool { return c.Name == where.column }) {
@@ -869,7 +869,7 @@ func (w *TableWrite) outsideError(row int) error {
 
 // lostError returns the error of rows that are not there any more.
 func (s *stage) lostError(written, there int64) error {
-	return stagingError(typeStagingLost, "%d rows were staged for table %q, but %d were found, so nothing was published. Run it again", written, s.write.Shown, there)
+	return stagingError(typeStagingLost, "%d rows were staged for table %q, but %d were found, so nothing was published. Run the playbook again", written, s.write.Shown, there)
 }
 
 // dropLeftOver drops what calls have staged that have ended without publishing it.

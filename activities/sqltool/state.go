@@ -555,9 +555,9 @@ func NotHeldError(ctx context.Context, tx StateTx, w *incremental.StateWrite) er
 		why = "another iteration of this run claimed it later: two elements of the loop share this state. Remove duplicate elements, " +
 			"or use what distinguishes them in the name of the state"
 	case standing == incremental.StandingOther:
-		why = fmt.Sprintf("run %q holds it, which claimed it later", state.Run)
+		why = fmt.Sprintf("run %q claimed it later and holds it now", state.Run)
 	default:
-		why = fmt.Sprintf("this is write %d of the call, and the last one was %d", w.Number, state.Last)
+		why = fmt.Sprintf("this is write %d of the call, but the last one was write %d", w.Number, state.Last)
 	}
 	return FinalError(incremental.TypeMoved, "the state %q no longer belongs to this call: %s. Nothing was written", w.Name, why)
 }

@@ -357,7 +357,7 @@ func (w *TableWrite) readRows(rows []any) error {
 	}
 	w.readColumns()
 	if len(w.Columns) == 0 && len(w.Rows) > 0 {
-		return tool.Errorf("no row for table %q has anything but lists for tables of children", w.Shown)
+		return tool.Errorf("the rows for table %q have nothing but lists, which go to the tables of children; a row needs at least one column", w.Shown)
 	}
 	w.given = len(w.Rows)
 	return nil
@@ -523,7 +523,7 @@ func splitName(text string) ([]string, error) {
 	}
 	parts = append(parts, part.String())
 	if quoted || len(parts) > 3 || slices.Contains(parts, "") || strings.ContainsRune(text, 0) {
-		return nil, tool.Errorf("%q is no name", text)
+		return nil, tool.Errorf("%q is not a name", text)
 	}
 	return parts, nil
 }

@@ -298,7 +298,7 @@ func wordsOfChildren(s *TableTest) {
 		require.Contains(s, object.Message, says)
 		require.Equal(s, interpreter.ClassFinal, object.Class, says)
 	}
-	require.Contains(s, s.Refuse(s.upsertFields(nil), row{"id": 1, "items": []any{row{"n": 1}}}).Message, `row 1, items[0] has no "line", which is in the key`)
+	require.Contains(s, s.Refuse(s.upsertFields(nil), row{"id": 1, "items": []any{row{"n": 1}}}).Message, `row 1, items[0] has no "line", which is part of the key`)
 	require.Contains(s, s.Refuse(s.ofItems(nil, nil), row{"id": 1, "items": "text"}).Message, "row 1, items is a string")
 	require.Empty(s, s.ContentLines("id"))
 }

@@ -94,7 +94,7 @@ func childrenOfRefusedParents(s *TableTest) {
 		s.Query("CREATE TRIGGER keep BEFORE INSERT ON "+s.Table+" FOR EACH ROW EXECUTE FUNCTION "+s.Table+"_keep()", nil)
 	}
 	for _, fields := range []row{s.ofItems(nil, nil), s.upsertFields(nil)} {
-		require.Contains(s, s.Refuse(fields, orderWithLines(1, 1), orderWithLines(2, 1)).Message, "the database did not write 1 of the rows")
+		require.Contains(s, s.Refuse(fields, orderWithLines(1, 1), orderWithLines(2, 1)).Message, "the database left out 1 of the rows")
 		require.Empty(s, s.itemLines())
 		require.Empty(s, s.ContentLines("id"))
 	}

@@ -101,7 +101,7 @@ func childrenOfCoarserKeys(s *TableTest) {
 		of.Query("CREATE TABLE "+of.itemsTable()+" (parent "+child+", line bigint)", nil)
 		fields := row{"mode": "upsert", "key": "k", "children": row{"items": row{"table": of.itemsTable(), "key": []any{"parent", "line"}, "with": row{"parent": "k"}}}}
 		refused := of.Refuse(fields, row{"k": values[parent], "items": []any{row{"line": 1}}})
-		require.Contains(s, refused.Message, "distinguishes, so rows could lose the children of others; give it the type of the key", pair)
+		require.Contains(s, refused.Message, "keeps apart, so writing one row could delete the children of another; give both columns the same type", pair)
 		require.Empty(s, of.ContentLines("note"), pair)
 	}
 }

@@ -227,7 +227,7 @@ func childrenOfReplaceAreRefused(s *TableTest) {
 	none.publishRows()
 	require.Empty(s, s.itemLines(), "empty lists are known")
 	require.Empty(s, s.partLines())
-	require.Contains(s, s.beginReplace(fields).refuseCall("", row{"id": 1, "items": []any{row{"n": 1}}}).Message, `row 1, items[0] has no "line", which is in the key`)
+	require.Contains(s, s.beginReplace(fields).refuseCall("", row{"id": 1, "items": []any{row{"n": 1}}}).Message, `row 1, items[0] has no "line", which is part of the key`)
 	evolving := *s
 	evolving.Table += "_new"
 	made := evolving.beginReplace(evolving.replacedItems(row{"schema_contract": "evolve"}, []any{"order_id", "line"}))

@@ -125,14 +125,14 @@ func listsThatAreRefused(s *TableTest) {
 	}{
 		{"row 2, items is a string", row{"id": 2, "items": "text"}},
 		{"row 2, items[0] is a map and row 2, items[1] is not", row{"id": 2, "items": []any{row{"n": 1}, "x"}}},
-		{"row 2, items[0] is no map, but table \"" + s.Table + "_items\" has columns of maps", row{"id": 2, "items": []any{"x"}}},
+		{"row 2, items[0] is not a map, but table \"" + s.Table + "_items\" has columns for maps", row{"id": 2, "items": []any{"x"}}},
 		{"row 2, items[0], deep[0] is a map and row 2, items[0], deep[1] is not", row{"id": 2, "items": []any{row{"n": 1, "deep": []any{row{"n": 1}, 7}}}}},
 		{"row 2, object has a list for the table \"" + s.Table + "_object\", but table \"" + s.Table + "\" has a column of that name", row{"id": 2, "object": []any{row{"a": 1}}}},
-		{"table \"" + s.Table + "_other\" has no column \"" + s.Table + "_id\", so it is not one for the lists of other", row{"id": 2, "other": []any{row{"note": "n"}}}},
-		{"row 2, items[0] has the field \"" + s.Table + "_id\", which is 7", row{"id": 2, "items": []any{row{"n": 1, s.Table + "_id": 7}}}},
-		{"row 2, items[1] has the field \"" + s.Table + "_items_line\", which is 7", row{"id": 2, "items": []any{row{"n": 1}, row{s.Table + "_items_line": 7}}}},
-		{"lists of two fields would be written to the table", row{"id": 2, "items_deep": []any{row{"n": 1}}, "items": []any{row{"n": 1, "deep": []any{row{"n": 1}}}}}},
-		{"row 2, id is a list, and the column is in the key", row{"id": []any{2}}},
+		{"table \"" + s.Table + "_other\" has no column \"" + s.Table + "_id\", so it was not made for the lists of other", row{"id": 2, "other": []any{row{"note": "n"}}}},
+		{"row 2, items[0] has the field \"" + s.Table + "_id\" with 7", row{"id": 2, "items": []any{row{"n": 1, s.Table + "_id": 7}}}},
+		{"row 2, items[1] has the field \"" + s.Table + "_items_line\" with 7", row{"id": 2, "items": []any{row{"n": 1}, row{s.Table + "_items_line": 7}}}},
+		{"two fields have lists that would be written to the same table", row{"id": 2, "items_deep": []any{row{"n": 1}}, "items": []any{row{"n": 1, "deep": []any{row{"n": 1}}}}}},
+		{"row 2, id is a list, but the column is part of the key", row{"id": []any{2}}},
 	} {
 		object := s.Refuse(nestedInto(row{"mode": "upsert", "schema_contract": nil}), row{"id": 9}, test.row)
 		require.Contains(s, object.Message, test.says)

@@ -76,8 +76,8 @@ func newerUnknown(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, word text UNIQUE")
 	s.Write(nil, row{"id": 1, "word": "old"})
 	for says, load := range map[string]*load{
-		"another load has written rows of it. Nothing was published, because that would undo it; with a key": s.beginReplace(nil),
-		"another load has written rows of it whose word is not known":                                        s.beginReplace(row{"key": "word"}),
+		"another load has written rows of it. Nothing was published, because that would undo the change; with key": s.beginReplace(nil),
+		"another load has written rows of it whose word is not known":                                              s.beginReplace(row{"key": "word"}),
 	} {
 		load.callTwice(interpreter.StagingBegin)
 		load.callTwice("", row{"id": 1, "word": "read"})

@@ -97,7 +97,7 @@ func plansOfReplace(s *TableTest) {
 	require.NoError(s, err, "rows may have it")
 	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
 	_, err = s.planFields(where("n", "freeze"))
-	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child point at table")
+	require.Contains(s, ErrorObject(s.t, err).Message, "foreign keys of "+s.Table+"_child reference table")
 }
 
 // plansHaveKinds: what each statement of a plan does is known without reading it.

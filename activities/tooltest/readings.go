@@ -26,7 +26,7 @@ func textsAreNoNumbers(s *TableTest) {
 		for _, column := range []string{"n", "d", "f"} {
 			for _, contract := range []string{"freeze", "evolve"} {
 				object := s.Refuse(with(contract), row{"id": 1, column: "12"}, row{"id": 2, column: text})
-				require.Contains(s, object.Message, fmt.Sprintf("row 2, column %q: %q is not the plain form of a number", column, text))
+				require.Contains(s, object.Message, fmt.Sprintf("row 2, column %q: %q is not a plain number", column, text))
 				require.Contains(s, object.Message, "`columns: {"+column+": text}`")
 				require.Contains(s, object.Message, "discard_value")
 				require.Equal(s, interpreter.ClassFinal, object.Class)
@@ -34,11 +34,11 @@ func textsAreNoNumbers(s *TableTest) {
 			require.Equal(s, AffectedResult(1), s.Write(with(row{"data_type": "discard_value"}), row{"id": 2, column: text}))
 			require.Equal(s, AffectedResult(0), s.Write(with(row{"data_type": "discard_row"}), row{"id": 3, column: text}))
 		}
-		require.Contains(s, s.Refuse(upsert, row{"id": text, "n": 1}).Message, "is not the plain form", "a key too")
+		require.Contains(s, s.Refuse(upsert, row{"id": text, "n": 1}).Message, "is not a plain number", "a key too")
 		require.Equal(s, AffectedResult(0), s.Write(with(row{"data_type": "discard_value"}), row{"id": text, "n": 1}), "a row cannot be without its key")
-		require.Contains(s, s.Refuse(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, row{"id": text, "gone": true}).Message, "is not the plain form")
-		require.Contains(s, s.beginReplace(row{"key": "id"}).refuseCall("", row{"id": text, "n": 1}).Message, "is not the plain form")
-		require.Contains(s, s.beginReplace(row{"replace_where": row{"column": "n", "from": text}}).refuseCall("", row{"id": 1, "n": 1}).Message, "is not the plain form")
+		require.Contains(s, s.Refuse(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, row{"id": text, "gone": true}).Message, "is not a plain number")
+		require.Contains(s, s.beginReplace(row{"key": "id"}).refuseCall("", row{"id": text, "n": 1}).Message, "is not a plain number")
+		require.Contains(s, s.beginReplace(row{"replace_where": row{"column": "n", "from": text}}).refuseCall("", row{"id": 1, "n": 1}).Message, "is not a plain number")
 	}
 	require.Equal(s, []string{`{"d":null,"f":null,"id":2,"n":null}`, `{"d":null,"f":null,"id":7,"n":7}`}, s.ContentLines("id, n, d, f"))
 	s.Write(upsert, row{"id": "1", "n": "-3", "d": "12.25", "f": "0.5"}, row{"id": "2", "n": "0", "d": "9007199254740993", "f": "-12"})
@@ -69,8 +69,8 @@ func textsAreRejected(s *TableTest) {
 	refused := s.Query(`SELECT "row", "column", sqlstate, reason, value FROM `+s.Table+`_aside ORDER BY "row"`, nil).([]any)
 	code := map[string]string{"postgres": "22P02", "sqlite": "SQLITE_MISMATCH"}[s.db.Name]
 	require.Equal(s, []any{
-		row{"row": 2, "column": "n", "sqlstate": code, "value": `{"id":1,"n":"01","word":"later"}`, "reason": `"01" is not the plain form of a number, and its column is of type bigint`},
-		row{"row": 3, "column": "id", "sqlstate": code, "value": `{"gone":true,"id":"007"}`, "reason": `"007" is not the plain form of a number, and its column is of type bigint`},
+		row{"row": 2, "column": "n", "sqlstate": code, "value": `{"id":1,"n":"01","word":"later"}`, "reason": `"01" is not a plain number, and its column is of type bigint`},
+		row{"row": 3, "column": "id", "sqlstate": code, "value": `{"gone":true,"id":"007"}`, "reason": `"007" is not a plain number, and its column is of type bigint`},
 	}, refused)
 	load := s.beginReplace(row{"key": "id", "rejected": row{"table": s.Table + "_aside"}})
 	result, err := s.db.MakeAttempt(s.t, load.stagingInput("", row{"id": 5, "n": "5"}, row{"id": 6, "n": " 6"}))
@@ -192,9 +192,9 @@ func sequenceIsNoted(s *TableTest) {
 		return result.Meta.Notes
 	}
 	for example, values := range map[string][]any{
-		`so that "9" comes after "10"`:       {"9", "10"},
-		`so that "9999" comes after "10000"`: {"9999", nil, "10000"},
-		`so that "99" comes after "100"`:     {"17"},
+		`so "9" comes after "10"`:       {"9", "10"},
+		`so "9999" comes after "10000"`: {"9999", nil, "10000"},
+		`so "99" comes after "100"`:     {"17"},
 	} {
 		noted := notes(values...)
 		require.Len(s, noted, 1, example)

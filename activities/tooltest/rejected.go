@@ -53,7 +53,7 @@ func rowsAreRejected(s *TableTest) {
 		require.Len(s, s.ContentLines("id"), 2, "nothing of that write is kept")
 	}
 	require.Contains(s, s.Refuse(row{"rejected": row{"max": 1}}, row{"id": 9, "n": 1}).Message, "rejected needs table")
-	require.Contains(s, s.Refuse(row{"rejected": row{"table": s.Table}}, row{"id": 9, "n": 500}).Message, `of rejected has no column "operation_key", so it is another table`)
+	require.Contains(s, s.Refuse(row{"rejected": row{"table": s.Table}}, row{"id": 9, "n": 500}).Message, `of rejected has no column "operation_key", so it was not made for rejected rows`)
 	require.Contains(s, s.Refuse(row{"rejected": row{"table": aside}, "table": "nosuch"}, row{"id": 9}).Message, "does not exist", "what is no row's fault is an error")
 }
 

@@ -255,7 +255,7 @@ func replaceNothing(s *TableTest) {
 			}
 			refused := load.refuseCall(interpreter.StagingPublish)
 			require.Equal(s, "empty_replace", refused.Type)
-			require.Equal(s, fields["mode"] == nil, strings.Contains(refused.Message, "or all of them were rejected or discarded"), refused.Message)
+			require.Equal(s, fields["mode"] == nil, strings.Contains(refused.Message, "or all were rejected or discarded"), refused.Message)
 			require.Len(s, s.ContentLines("id"), 2)
 		}
 		for i, writes := range []bool{false, true} {
@@ -412,7 +412,7 @@ func replaceBounded(s *TableTest) {
 	require.Contains(s, numbers.refuseCall("", row{"id": 9}).Message, "rows from 10", "as numbers, not as text")
 	require.Equal(s, publishedResult(1, 2), numbers.publishRows())
 	quoted := s.beginReplace(row{"replace_where": replaceWhere("n", 0, "2 OR true"), "allow_empty": true})
-	require.Contains(s, quoted.refuseCall(interpreter.StagingPublish).Message, `up to but without "2 OR true", which is not the plain form of a number`)
+	require.Contains(s, quoted.refuseCall(interpreter.StagingPublish).Message, `up to but without "2 OR true", which is not a plain number`)
 	require.Contains(s, s.beginReplace(row{"replace_where": replaceWhere("dday", 1, nil)}).refuseCall("", row{"id": 9}).Message, `replace_where: table "`+s.Table+`" has no column "dday": did you mean "day"?`)
 }
 
@@ -505,7 +505,7 @@ func replaceTables(s *TableTest) {
 	require.Equal(s, []string{`{"id":4,"twice":8}`}, s.ContentLines("id, twice"))
 	s.Query("CREATE TABLE "+s.Table+"_child (id bigint REFERENCES "+s.Table+" (id))", nil)
 	s.Query("INSERT INTO "+s.Table+"_child VALUES (4)", nil)
-	require.Contains(s, s.beginReplace(nil).refuseCall("", row{"id": 1}).Message, "foreign keys of "+s.Table+"_child point at table")
+	require.Contains(s, s.beginReplace(nil).refuseCall("", row{"id": 1}).Message, "foreign keys of "+s.Table+"_child reference table")
 	keyed := s.beginReplace(row{"key": "id"})
 	keyed.stagePage(row{"id": 4, "n": 1}, row{"id": 5, "n": 1})
 	require.Equal(s, publishedResult(2, 0), keyed.publishRows())

@@ -610,17 +610,17 @@ func stateIsFenced(s *StateTest) {
 	s.MustWrite(s.StateWrite("b", 1, MoveTo(3), nil), Row(3, 3))
 	late := s.StateWrite("a", 2, MoveTo(9), nil)
 	_, err := s.Write(frozen, late)
-	s.RequireMoved(err, `run "run of b" holds it`)
+	s.RequireMoved(err, `run "run of b" claimed it later and holds it now`)
 	noted := frozen
 	noted.Note = &interpreter.LedgerEntry{Call: "frozen" + s.Name(), Written: 2, Continuation: []byte("x")}
 	_, err = s.Write(noted, late)
-	s.RequireMoved(err, `run "run of b" holds it`)
+	s.RequireMoved(err, `run "run of b" claimed it later and holds it now`)
 	late.Rows = nil
 	_, err = s.Write(upsert(Row(2, 2)), late)
-	s.RequireMoved(err, `run "run of b" holds it`)
-	s.RequireMoved(s.Keeper.MoveState(s.Context(), s.input(s.Table), *late), `run "run of b" holds it`)
+	s.RequireMoved(err, `run "run of b" claimed it later and holds it now`)
+	s.RequireMoved(s.Keeper.MoveState(s.Context(), s.input(s.Table), *late), `run "run of b" claimed it later and holds it now`)
 	_, err = s.Write(s.WriteInput(Row(4, 4)), s.StateWrite("b", 3, MoveTo(4), nil))
-	s.RequireMoved(err, "this is write 3 of the call, and the last one was 1")
+	s.RequireMoved(err, "this is write 3 of the call, but the last one was write 1")
 	require.Equal(s, []string{"1@1", "3@3"}, s.WrittenRows())
 	require.Equal(s, 3, s.Watermark())
 	require.Equal(s, 2, s.CountKnown())
@@ -668,7 +668,7 @@ func argsForRows(s *StateTest) {
 	in.OperationKey += " more"
 	in.Args = Value([]any{map[string]any{"id": 1}})
 	_, err = s.Write(in, s.StateWrite("a", 2, nil, nil))
-	s.requireFinal(err, incremental.TypeRows, "makes 1 rows of the 3 of its page")
+	s.requireFinal(err, incremental.TypeRows, "makes 1 rows out of the 3 of its page")
 	require.Len(s, s.WrittenRows(), 2)
 	in = s.WriteInput(Row(4, 4), Row(2, 2), Row(3, 3), Row(5, 5), Row(3, 3))
 	in.Args = Value([]any{Row(2, 2), Row(5, 5), Row(3, 3)})
@@ -688,7 +688,7 @@ func argsForRows(s *StateTest) {
 	in.Args = Value([]any{Row(7, 7), Row(6, 6)})
 	in.OperationKey += " reversed"
 	_, err = s.Write(in, s.StateWrite("a", 5, MoveTo(7), nil))
-	s.requireFinal(err, incremental.TypeRows, "makes 2 rows of the 3 of its page")
+	s.requireFinal(err, incremental.TypeRows, "makes 2 rows out of the 3 of its page")
 }
 
 // keysOfRows: a row that would be taken for another is refused, never left out.
@@ -708,7 +708,7 @@ func keysOfRows(s *StateTest) {
 	for _, key := range [][]string{{"id"}, {"id", "at"}, nil} {
 		reversed := s.WriteInput(Row(1, 1), Row(2, 1))
 		reversed.Args = Value([]any{Row(2, 1), Row(1, 1)})
-		refused(reversed, key, "are the rows of the page in another order")
+		refused(reversed, key, "have the rows of the page in another order")
 	}
 	require.Equal(s, []string{"1@1"}, s.WrittenRows())
 	composite := s.StateWrite("a", 2, MoveTo(2), nil)

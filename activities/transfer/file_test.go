@@ -317,14 +317,14 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	from := map[string]any{"tool": "file", "path": "a.jsonl"}
 	for says, to := range map[string]map[string]any{
 		`(lines 3 to 3) of a.jsonl: write out.csv as csv: row 0 has "more", which is not a column; the columns are id`: {"path": "out.csv"},
-		"mode of to is overwrite":    {"path": "b.csv", "mode": "overwrite"},
-		"target_size applies to fil": {"path": "b.csv", "target_size": "1MiB"},
-		"under the worker's":         {"path": "../b.csv"},
-		"does not say its format":    {"path": "b"},
-		"must be jsonl, csv or pa":   {"path": "b.json", "format": "json"},
-		"one of the worker's own":    {"path": ".reprise/b.csv"},
-		"applies only when reading":  {"path": "b.csv", "encoding": "utf-16"},
-		"was changed while it was r": {"path": "a.jsonl"},
+		"mode of to cannot be overwrite": {"path": "b.csv", "mode": "overwrite"},
+		"target_size applies to fil":     {"path": "b.csv", "target_size": "1MiB"},
+		"under the worker's":             {"path": "../b.csv"},
+		"does not say its format":        {"path": "b"},
+		"must be jsonl, csv or pa":       {"path": "b.json", "format": "json"},
+		"one of the worker's own":        {"path": ".reprise/b.csv"},
+		"applies only when reading":      {"path": "b.csv", "encoding": "utf-16"},
+		"changed while it was being":     {"path": "a.jsonl"},
 	} {
 		_, err := w.move(says, "file", map[string]any{"from": from, "to": with(to, map[string]any{"tool": "file"}), "batch": 1})
 		require.ErrorContains(t, err, says)

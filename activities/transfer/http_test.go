@@ -126,7 +126,7 @@ func TestBodiesAreContinued(t *testing.T) {
 			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
 		}, nil, nil, "cut short", interpreter.KindConnection},
 		// mostBodies of the http tool
-		"another one each time": {func(n int, w http.ResponseWriter, _ *http.Request) { cut(w, fmt.Sprintf(`"%d"`, n), one, 300) }, nil, nil, "the body has changed 3 times", interpreter.KindConnection},
+		"another one each time": {func(n int, w http.ResponseWriter, _ *http.Request) { cut(w, fmt.Sprintf(`"%d"`, n), one, 300) }, nil, nil, "the body changed 3 times", interpreter.KindConnection},
 		// mostStalls of the http tool
 		"never a byte more": {func(n int, w http.ResponseWriter, _ *http.Request) {
 			if n == 1 {

@@ -130,7 +130,7 @@ func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
 	}
 	last := entries[len(entries)-1]
 	if err := json.Unmarshal(last.Continuation, &m.at); err != nil {
-		return false, tool.ConfigErrorf("step %q: the entry %d of the transfer in the ledger of its table cannot be read: %w", m.in.Step, last.Written, err)
+		return false, tool.ConfigErrorf("step %q: entry %d of the transfer in the ledger of its table cannot be read: %w", m.in.Step, last.Written, err)
 	}
 	m.at.Written = m.at.Written.Plus(m.givenRows())
 	m.noted = last
@@ -179,14 +179,14 @@ func (m *move) openSource(ctx context.Context) (err error) {
 	}
 	folder := filepath.Join(m.tool.res.Directory, private.Folder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return tool.ConfigErrorf("step %q: what is read cannot be kept in the worker's directory: %w", m.in.Step, err)
+		return tool.ConfigErrorf("step %q: the source cannot be stored in the worker's directory: %w", m.in.Step, err)
 	}
 	into, err := os.CreateTemp(folder, "transfer-*")
 	if err == nil {
 		err = os.Remove(into.Name())
 	}
 	if err != nil {
-		return tool.ConfigErrorf("step %q: what is read cannot be kept in the worker's directory: %w", m.in.Step, err)
+		return tool.ConfigErrorf("step %q: the source cannot be stored in the worker's directory: %w", m.in.Step, err)
 	}
 	land := m.tool.options.Land
 	if m.query != nil {
@@ -218,8 +218,8 @@ func (m *move) identifyAs(found string, size int64, begun bool) error {
 	case begun && !m.repeatable:
 		return &tool.Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Type: tool.TypeSourceChanged,
-			Message: fmt.Sprintf("%s has changed since %d of its rows were written, so it cannot be continued; "+
-				"modes upsert and replace start again with what it is now", m.what(), m.at.Rows),
+			Message: fmt.Sprintf("%s has changed since %d of its rows were written, so the transfer cannot continue; "+
+				"with mode upsert or replace, it would start again from the beginning", m.what(), m.at.Rows),
 		}
 	case begun:
 		m.at = place{Entry: m.at.Entry, Round: m.at.Round + 1}
@@ -256,7 +256,7 @@ func (m *move) changedError() error {
 	}
 	return &tool.Error{
 		Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Type: tool.TypeSourceChanged,
-		Message: m.source.What + " was changed while it was read",
+		Message: m.source.What + " changed while it was being read",
 	}
 }
 

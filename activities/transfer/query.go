@@ -28,8 +28,8 @@ func (m *move) readQuery() (err error) {
 		return err
 	}
 	if m.order = strings.TrimSpace(m.order); m.order == "" && !m.repeatable {
-		return tool.ConfigErrorf("step %q: from needs order_by, a column whose values are unique, as mode of to is neither upsert nor replace: "+
-			"an attempt would read all rows again", m.in.Step)
+		return tool.ConfigErrorf("step %q: from needs order_by, a column whose values are unique: without it a retry reads all rows again, "+
+			"which only modes upsert and replace of to allow", m.in.Step)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (m *move) landQuery(ctx context.Context, from interpreter.ToolInput, into *
 		}
 		return &tool.Error{
 			Kind: interpreter.KindTool, Class: interpreter.ClassRetryable, Err: err,
-			Message: fmt.Sprintf("step %q: the rows of the query cannot be kept in the worker's directory: %s", m.in.Step, err),
+			Message: fmt.Sprintf("step %q: the rows of the query cannot be stored in the worker's directory: %s", m.in.Step, err),
 		}
 	}
 	err := m.query.ReadRows(ctx, from, nil, func(row sqltool.QueriedRow) error {

@@ -227,7 +227,7 @@ func TestJSONNullIsNoted(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, result.Meta.Notes, notes, "%s %s", order, value)
 			if notes > 0 {
-				require.Contains(t, result.Meta.Notes[0], `column "g" has the JSON value null, which is read, and would be written, as NULL`)
+				require.Contains(t, result.Meta.Notes[0], `column "g" has the JSON value null, which is read as NULL, and would be written back as NULL`)
 			}
 		}
 	}

@@ -222,7 +222,7 @@ func (m *move) readFileMode() error {
 	}
 	mode, err := tool.TextField(m.to, playbook.FieldMode)
 	if err == nil && strings.EqualFold(strings.TrimSpace(mode), playbook.ModeOverwrite) {
-		err = tool.ConfigErrorf("step %q: a transfer appends to a file, and mode of to is overwrite; name a file of its own in path, such as orders-{{ run.id }}.csv", m.in.Step)
+		err = tool.ConfigErrorf("step %q: a transfer appends to a file, so mode of to cannot be overwrite; name a new file for each run in path, such as orders-{{ run.id }}.csv", m.in.Step)
 	}
 	return err
 }
@@ -236,7 +236,7 @@ func (m *move) readMode() error {
 		return tool.ConfigErrorf("step %q: to needs table, the name of the table that the rows are written to", m.in.Step)
 	}
 	if m.to.Fields[playbook.FieldStatement].Data != nil {
-		return tool.ConfigErrorf("step %q: to writes rows to a table, and a statement has none; remove it", m.in.Step)
+		return tool.ConfigErrorf("step %q: to writes rows to a table, so it cannot have a statement; remove statement", m.in.Step)
 	}
 	mode, err := tool.TextField(m.to, playbook.FieldMode)
 	if err != nil {

@@ -164,6 +164,6 @@ func (d *Driver) awaitMailboxes(ctx workflow.Context) {
 	to.Tries = mostSettling
 	_, err := gate.Send[struct{}](ctx, to, mailbox.IDs(d.Call.View().AttemptAddress(), control.ControlsOf(ctx).Run), "the address of an attempt")
 	if err != nil && ctx.Err() == nil {
-		gate.Logger(ctx).Warn("it is unknown whether answers were kept; the attempt is over", "step", d.Call.Config().Step.Name, "error", err)
+		gate.Logger(ctx).Warn("cannot check whether an answer was stored for an attempt that has timed out", "step", d.Call.Config().Step.Name, "error", err)
 	}
 }

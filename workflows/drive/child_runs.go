@@ -29,7 +29,7 @@ func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpr
 	task := control.ControlsOf(ctx).WithControls(d.Host.Task)
 	nesting := cmp.Or(task.Nesting, &call.Nesting{})
 	if nesting.Depth >= playbook.MaxNesting {
-		outcome := protocol.FailedOutcome(interpreter.ClassFinal, "step %s: playbooks may call each other %d levels deep, and this one is at that level", in.Step, playbook.MaxNesting)
+		outcome := protocol.FailedOutcome(interpreter.ClassFinal, "step %s: playbooks may run each other at most %d levels deep, and this one is already at that level", in.Step, playbook.MaxNesting)
 		outcome.Err.Final = true
 		return outcome
 	}
@@ -204,7 +204,7 @@ func RequestAdmission(ctx workflow.Context, start tree.RunStart, step string) (t
 	case start.Count > 1:
 		summary = fmt.Sprintf("asks whether step %s may start %d runs", step, start.Count)
 	case start.Count < 0:
-		summary = fmt.Sprintf("gives %d runs back that step %s has not started", -start.Count, step)
+		summary = fmt.Sprintf("returns %d runs that step %s did not start", -start.Count, step)
 	}
 	to := gate.ToTool(tree.AdmitActivity, admitTimeout, summary)
 	admitted, err := gate.Send[tree.AdmissionAnswer](ctx, to, start, "the question whether a run may start")

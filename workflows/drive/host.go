@@ -86,7 +86,7 @@ func ForgetNotes(ctx workflow.Context, task protocol.Task, noted call.LedgerUse,
 	input := call.ForgetInput{Task: task, Calls: calls, Again: noted == call.NotedAgain}
 	to := gate.ToLocal(interpreter.ForgetActivity, forgetTimeout, "notes of "+task.Step)
 	if _, err := gate.Send[struct{}](ctx, to, input, "the calls that have ended"); err != nil {
-		gate.Logger(ctx).Warn("notes of ledgers stay until they are old", "error", err)
+		gate.Logger(ctx).Warn("cannot delete entries of ledgers; they are deleted when they are old", "error", err)
 	}
 }
 

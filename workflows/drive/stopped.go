@@ -37,7 +37,7 @@ func ContinueCall(ctx workflow.Context, task protocol.Task, machine *call.Call, 
 	if stopped.State.CanStartAnew() {
 		return ""
 	}
-	return fmt.Sprintf("an earlier run was stopped during a call, which starts again with the same keys: step %s: its request has changed", name)
+	return fmt.Sprintf("step %s: its request has changed since an earlier run was stopped during the call, which starts again with the same keys", name)
 }
 
 // recallLedgers applies the entries in ledgers that are newer than the state of a call.
@@ -51,7 +51,7 @@ func (c *ActivityHost) recallLedgers(ctx workflow.Context, machine *call.Call) {
 		Task: c.Task, Calls: []call.Snapshot{c.Snapshot}, Width: 1, Pages: machine.View().CanDetachPages(), Recall: true,
 	}, []*call.Call{machine}, name+": what an earlier run has written")
 	if machine.View().Recalls && ctx.Err() == nil {
-		machine.Abandon(*protocol.NotContinuedError("step " + name + ": an earlier run was stopped during its call, and its sinks do not know what was written"),
+		machine.Abandon(*protocol.NotContinuedError("step " + name + ": an earlier run was stopped during its call, and its sinks do not say what was written"),
 			workflow.Now(ctx))
 	}
 }

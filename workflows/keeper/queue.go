@@ -127,7 +127,7 @@ func (k *queueService) deliverDecision(ctx workflow.Context, message queue.Messa
 		return
 	}
 	cancel := queue.Cancel{Member: message.To, Reason: fmt.Sprintf(
-		"the run %s takes the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.queue.Name.Key)}
+		"the run %s took the concurrency key %q (on_conflict: cancel_running)", message.Decision.By, k.queue.Name.Key)}
 	to := gate.ToTool(queue.CancelActivity, gate.QueueTimeout, "cancels "+source.CutText(message.To.WorkflowID, protocol.MaxText))
 	if _, err := gate.Send[struct{}](ctx, to, cancel, "the reason of a cancel"); err != nil {
 		gate.Logger(ctx).Warn("cannot cancel the run that should be replaced", "workflow_id", message.To.WorkflowID, "error", err)

@@ -47,7 +47,7 @@ func (l *Loop) returnAllowance(ctx workflow.Context) {
 	}
 	back := l.controls.AdmissionRequest(l.Input.Task.Nesting.Tree, -l.allowance.Left)
 	if _, err := drive.RequestAdmission(ctx, tree.RunStart{Admission: back}, l.step.Name); err != nil {
-		gate.Logger(ctx).Warn("cannot give runs back that did not start", "error", err)
+		gate.Logger(ctx).Warn("cannot return runs that did not start", "error", err)
 	}
 	l.allowance.Left = 0
 }

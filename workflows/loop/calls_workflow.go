@@ -64,7 +64,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 		controls.Answers.Open(ctx)
 		controls.ApplyArrived(ctx)
 		failure, next := gate.ContinueAsNew(ctx, protocol.CallsWorkflowName, b.nextInput(controls), fmt.Sprintf(
-			"what %d calls of step %s take along to another history", len(b.remaining), step.Name))
+			"the state of %d calls of step %s", len(b.remaining), step.Name))
 		if failure == nil {
 			return nil, next
 		}

@@ -140,7 +140,7 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.indexAt(p.end-1), sizeText(l))
 	if p.reads != nil {
-		summary = fmt.Sprintf("%s: reads the source on from iteration %d", l.step.Name, index)
+		summary = fmt.Sprintf("%s: continues to read the source at iteration %d", l.step.Name, index)
 	}
 	to := gate.ToChild(protocol.LoopWorkflowName, p.id, l.step.Name, summary, func(protocol.Steering) bool { return true })
 	to.Details = protocol.DescribeChild(l.book, l.Input.Task)

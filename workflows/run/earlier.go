@@ -160,8 +160,8 @@ func (r *run) continueLoop(
 	case len(earlier) == 0:
 		return r.runLoopChild(ctx, step, input, record)
 	case input.Source != nil: // it may now return other elements under the same keys
-		return nil, protocol.NotContinuedError(fmt.Sprintf("step %s: a loop over a source that an earlier run has begun cannot be continued; "+
-			"start the playbook in a run of its own, or reprocess the iterations of the earlier run", step.Name))
+		return nil, protocol.NotContinuedError(fmt.Sprintf("step %s: an earlier run began this loop over a source, which cannot be continued; "+
+			"start a new run of the playbook, or reprocess the iterations of the earlier run", step.Name))
 	}
 	ended, begun, failure := r.earlier.endedBefore(ctx, step, input, earlier)
 	if failure != nil {

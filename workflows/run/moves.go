@@ -84,7 +84,7 @@ func undoMoves(ctx workflow.Context, all []incremental.Moves) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	for _, moves := range all {
 		if err := gate.SignalWorkflow(ctx, incremental.WorkflowID(moves.Group), incremental.UndoSignal, moves.Writes).Get(ctx, nil); err != nil {
-			gate.Logger(ctx).Warn("the states of a run that is cancelled may have moved", "group", moves.Group, "error", err)
+			gate.Logger(ctx).Warn("cannot undo the moves of states of a cancelled run", "group", moves.Group, "error", err)
 		}
 	}
 }

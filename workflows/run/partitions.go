@@ -51,7 +51,7 @@ func outcomeOf(status interpreter.Status) partition.Status {
 func (p *partitions) notePartition(ctx workflow.Context, status partition.Status) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	noted := partition.Note{Playbook: p.book.Name, Partition: *p.Run.Partition, Identity: p.Identity, Run: p.id, Status: status}
-	to := gate.ToTool(partition.NoteActivity, drive.StateTimeout, fmt.Sprintf("notes that partition %s is %s", noted.Partition.Key, status))
+	to := gate.ToTool(partition.NoteActivity, drive.StateTimeout, fmt.Sprintf("records that partition %s is %s", noted.Partition.Key, status))
 	if _, err := gate.Send[struct{}](ctx, to, noted, "the outcome of its partition"); err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("partition %s is %s, but this could not be recorded, so a backfill runs it again: %s",
 			noted.Partition.Key, status, protocol.AttemptError(err).ShortMessage()))
@@ -70,7 +70,7 @@ func (p *partitions) claimPartitions(ctx workflow.Context) {
 	case err != nil && ctx.Err() == nil:
 		p.failRun(protocol.AttemptError(err))
 	case conflict != nil:
-		p.Warnings = append(p.Warnings, fmt.Sprintf("the backfill was skipped: %s, which is open, runs some of its partitions: %s", conflict.Run, conflict.Overlap))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("the backfill was skipped: %s is open and covers some of its partitions: %s", conflict.Run, conflict.Overlap))
 	}
 }
 

@@ -227,7 +227,7 @@ func TestSteering(t *testing.T) {
 		{r.steering.checkPause, protocol.CommandInput{Step: "nothing"}, `the playbook has no step "nothing"; its steps are fetch, each, choose`},
 		{r.steering.checkPause, protocol.CommandInput{Step: "fetch"}, "step fetch has ended; running: each"},
 		{r.steering.checkPause, protocol.CommandInput{Step: "choose"}, "does not call a tool"},
-		{r.steering.checkSkip, protocol.CommandInput{}, "name the step: it will fail"},
+		{r.steering.checkSkip, protocol.CommandInput{}, "name the step that should fail"},
 		{r.steering.checkSkip, protocol.CommandInput{Step: "fetch"}, "step fetch is not running"},
 		{r.steering.checkSkip, protocol.CommandInput{Step: "each", Index: &index}, "step each has 2 iterations, 0 to 1, and no iteration 7"},
 		{r.steering.checkRetryNow, protocol.CommandInput{}, "nothing waits: no attempt is due"},
@@ -240,7 +240,7 @@ func TestSteering(t *testing.T) {
 		}
 	}
 	for _, said := range []protocol.CommandInput{{Reason: strings.Repeat("x", protocol.MaxSaid+1)}, {By: strings.Repeat("x", protocol.MaxSaid+1)}} {
-		require.EqualError(t, r.steering.checkPause(said), "reason and by may have 500 bytes each")
+		require.EqualError(t, r.steering.checkPause(said), "reason and by may have at most 500 bytes each")
 	}
 	r.controls.Updates = mostUrgent
 	require.ErrorContains(t, r.steering.checkRoom(protocol.PauseUpdate, protocol.CommandInput{}), "it can still be cancelled")

@@ -178,7 +178,7 @@ func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 	case queue.Skipped:
 		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was skipped: %s holds the concurrency key %q (on_conflict: skip)", answer.By, key))
 	case queue.Replaced: // the queue also cancels the run
-		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was cancelled: %s takes the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
+		q.Warnings = append(q.Warnings, fmt.Sprintf("the run was cancelled: %s took the concurrency key %q (on_conflict: cancel_running)", answer.By, key))
 	case queue.Deadlocked:
 		q.failRun(foreverError(fmt.Sprintf("runs wait for each other in a circle: under the concurrency key %q %s", key, answer.Why)))
 	case queue.Full:
@@ -193,7 +193,7 @@ func (q *queues) applyDecision(ctx workflow.Context, answer queue.Decision) {
 // showTicket shows in lists of runs whether the run waits for its slot.
 func (q *queues) showTicket(ctx workflow.Context, ticket *queue.Ticket) {
 	if err := workflow.UpsertMemo(ctx, map[string]any{queue.Memo: *ticket}); err != nil {
-		gate.Logger(ctx).Warn("cannot write the memo", "error", err)
+		gate.Logger(ctx).Warn("cannot show in the memo of the run that it is queued", "error", err)
 	}
 	q.publish(ctx, q.controls.Control)
 }
@@ -222,6 +222,6 @@ func leaveQueue(ctx workflow.Context, ticket *queue.Ticket, member queue.Member)
 		err = sendToQueue(ctx, ticket, to, request)
 	}
 	if err != nil {
-		gate.Logger(ctx).Warn("cannot leave a queue; the slot becomes free when the queue has checked", "queue", ticket.Queue, "error", err)
+		gate.Logger(ctx).Warn("cannot leave a queue; the slot becomes free when the queue next checks its runs", "queue", ticket.Queue, "error", err)
 	}
 }

@@ -91,7 +91,7 @@ func (s *steering) checkRoom(update string, command protocol.CommandInput) error
 // commandedStep returns the step of a command, nil if it is for the whole run.
 func (s *steering) commandedStep(command protocol.CommandInput) (*playbook.Step, error) {
 	if len(command.Reason) > protocol.MaxSaid || len(command.By) > protocol.MaxSaid {
-		return nil, fmt.Errorf("reason and by may have %d bytes each", protocol.MaxSaid)
+		return nil, fmt.Errorf("reason and by may have at most %d bytes each", protocol.MaxSaid)
 	}
 	if command.Step == "" {
 		if command.Index != nil {
@@ -168,7 +168,7 @@ func (s *steering) checkRetryNow(command protocol.CommandInput) error {
 
 func (s *steering) checkSkip(command protocol.CommandInput) error {
 	if command.Step == "" {
-		return errors.New("name the step: it will fail")
+		return errors.New("name the step that should fail")
 	}
 	return s.checkSettle(command)
 }

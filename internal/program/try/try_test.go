@@ -439,7 +439,7 @@ workflow:
 
 	report, _, err = tried(t, source(described), server.URL, nil)
 	require.NoError(t, err)
-	require.Contains(t, report.Sinks[0].Error, "items[0] is a string; rows of table \"lines\" are made of maps of columns to values")
+	require.Contains(t, report.Sinks[0].Error, "items[0] is a string; a row of table \"lines\" must be a map of columns to values")
 }
 
 // TestPathsOfRows: where path names the row, the paths are shown with how many rows go to each.

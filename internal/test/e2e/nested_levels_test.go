@@ -113,7 +113,7 @@ func TestNestedEndless(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Failed, result.Status)
 	require.Equal(t, interpreter.KindPlaybook, result.Error.Kind)
-	require.Contains(t, result.Error.Message, "playbooks may call each other 16 levels deep, and this one is at that level")
+	require.Contains(t, result.Error.Message, "playbooks may run each other at most 16 levels deep, and this one is already at that level")
 	runs := 0
 	for _, history := range w.histories {
 		if history.Type == protocol.PlaybookWorkflowName {

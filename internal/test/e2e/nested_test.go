@@ -121,7 +121,7 @@ func TestNestedRecursion(t *testing.T) {
 	result, err = w.outcome(run)
 	require.NoError(t, err)
 	require.Equal(t, "the run "+run.GetID()+"/deeper#1!1 failed, in "+run.GetID()+strings.Repeat("/deeper#1!1", 16)+
-		": step deeper: playbooks may call each other 16 levels deep, and this one is at that level", result.Error.Message)
+		": step deeper: playbooks may run each other at most 16 levels deep, and this one is already at that level", result.Error.Message)
 }
 
 // TestNestedName checks that a run goes by the playbooks that it found when it began.

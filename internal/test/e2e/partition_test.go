@@ -148,7 +148,7 @@ func TestBackfillsAtOnce(t *testing.T) {
 	first := begin(0, 10)
 	w.awaitClaim(text, keys[:1], first)
 	result := w.endsAs(begin(9, 20), interpreter.Skipped)
-	require.Equal(t, []string{fmt.Sprintf("the backfill was skipped: %s, which is open, runs some of its partitions: from %s to %s",
+	require.Equal(t, []string{fmt.Sprintf("the backfill was skipped: %s is open and covers some of its partitions: from %s to %s",
 		first.GetID(), m.Rows[9].Start.UTC().Format(time.RFC3339), m.Rows[9].End.UTC().Format(time.RFC3339))}, result.Warnings)
 	second := begin(10, 20)
 	w.awaitClaim(text, keys[19:20], second)

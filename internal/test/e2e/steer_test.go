@@ -545,7 +545,7 @@ func TestSteeringIsRefused(t *testing.T) {
 	}{
 		{protocol.PauseUpdate, protocol.CommandInput{Step: "fetsh"}, `the playbook has no step "fetsh"; its steps are fetch, load`},
 		{protocol.ResumeUpdate, protocol.CommandInput{Step: "fetch", Index: &one}, "step fetch has no loop, so it has no iteration 1"},
-		{protocol.SkipUpdate, protocol.CommandInput{}, "name the step: it will fail"},
+		{protocol.SkipUpdate, protocol.CommandInput{}, "name the step that should fail"},
 		{protocol.SkipUpdate, protocol.CommandInput{Step: "load"}, "step load is not running, so it is not waiting; running: fetch"},
 		{protocol.RetryNowUpdate, protocol.CommandInput{Step: "load", Index: &negative}, "iterations are numbered from 0"},
 		{protocol.RetryNowUpdate, protocol.CommandInput{Step: "fetch"}, "nothing waits: attempt 1 of step fetch is running"},

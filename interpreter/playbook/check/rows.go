@@ -162,7 +162,7 @@ func checkNestedLists(c *checker, writes *playbook.Action) {
 	if writes.Field(playbook.FieldStatement) != nil {
 		c.Errorf(nested.Pos, codeChildTables, "nested: tables cannot be used with a statement, which writes no rows; use table")
 	} else if writes.Field("key") == nil {
-		c.Errorf(nested.Pos, codeChildTables, "nested: tables needs \"key\", the columns that link the rows of lists to the rows that they were in")
+		c.Errorf(nested.Pos, codeChildTables, "nested: tables needs \"key\", the columns that link the rows of a list to the row that the list was in")
 	}
 	if children := writes.Field(playbook.FieldChildren); children != nil {
 		checkNestedBelow(c, playbook.FieldChildren, children)
@@ -174,7 +174,7 @@ func checkNestedBelow(c *checker, path string, children *playbook.Node) {
 	for _, entry := range children.Entries {
 		own := path + "." + entry.Key
 		if entry.Value.Kind == playbook.MapNode && entry.Value.Get("key") == nil {
-			c.Errorf(entry.Value.Pos, codeChildTables, "%s needs \"key\" because of nested: tables: its columns link the rows of lists in its elements", own)
+			c.Errorf(entry.Value.Pos, codeChildTables, "%s needs \"key\" because of nested: tables: its columns link the rows of a list to the element that the list was in", own)
 		}
 		if below := entry.Value.Get(playbook.FieldChildren); below != nil {
 			checkNestedBelow(c, own+"."+playbook.FieldChildren, below)
@@ -241,7 +241,7 @@ func checkChildTables(c *checker, parent *parentTable, path string, written *pla
 			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\", by which mode replace finds its own children", own)
 		}
 		if parent.ignores && len(key) == 0 {
-			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\": with it, the sink finds out which rows were ignored, because their children are not written", own)
+			c.Errorf(table.Pos, codeChildTables, "%s needs \"key\": the sink uses it to identify rows that were ignored, whose children are not written", own)
 		}
 		for _, column := range linked {
 			if parent.upserts && len(key) > 0 && !slices.Contains(key, column) {

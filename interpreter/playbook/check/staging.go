@@ -134,7 +134,7 @@ func checkRejectedOfFile(c *checker, action *playbook.Action) {
 		c.Errorf(rejected.Pos, codeFieldType, "%s", playbook.RejectedProblem(format))
 	case to == nil || path == nil || to.Template != nil || path.Template != nil:
 	case pathpkg.Clean(expression.Text(to.Value)) == pathpkg.Clean(path.Raw):
-		c.Errorf(to.Pos, codeFieldType, "rejected rows need a folder of their own, and this is that of the others; use another path, such as %s", pathpkg.Clean(path.Raw)+"_rejected")
+		c.Errorf(to.Pos, codeFieldType, "rejected rows need a separate folder, and this is where the other rows go; use another path, such as %s", pathpkg.Clean(path.Raw)+"_rejected")
 	}
 }
 
@@ -146,7 +146,7 @@ func checkMovedToFile(c *checker, call playbook.CallAt, to *playbook.Action) {
 	}
 	switch loop := call.Step != nil && call.Step.Loop != nil; {
 	case !to.IntoObjects():
-		c.Errorf(mode.Pos, codeFieldType, "a transfer appends to a file, and would show the new one in part; remove mode: overwrite, and name a file of its own in path, such as orders-{{ run.id }}.csv")
+		c.Errorf(mode.Pos, codeFieldType, "a transfer appends to a file, and readers would see half of the new one; remove mode: overwrite, and name a new file for each run in path, such as orders-{{ run.id }}.csv")
 	case loop && path != nil && !path.UsesAny(call.Step.Loop.Element, "_loop"):
 		c.Errorf(mode.Pos, codeStaging, "each iteration would publish its own rows and drop those of the others with mode: overwrite; use the element in path, or mode: append")
 	}
@@ -170,7 +170,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 		c.Errorf(from.Pos, codeMissingField, "from needs statement, which selects the rows")
 	}
 	if parsed := query.Statement(); parsed != nil && !slices.Contains(playbook.SelectVerbs, parsed.Verb()) {
-		c.Errorf(query.Position(0), codeFieldType, "the statement of from must begin with %s, as it only reads rows", joinChoices(playbook.SelectVerbs))
+		c.Errorf(query.Position(0), codeFieldType, "the statement of from must begin with %s, because it may only read rows", joinChoices(playbook.SelectVerbs))
 	}
 	if order != nil && order.Kind == playbook.ListNode {
 		c.Errorf(order.Pos, codeFieldType, "order_by of from must be one column, not a list; select an expression over them as a column")
