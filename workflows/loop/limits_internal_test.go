@@ -9,7 +9,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 	"reprise/workflows/gate"
+	"reprise/workflows/protocol"
 )
 
 // TestListedIterations passes gate.MostListed: the answer says how many it leaves out.
@@ -55,4 +58,43 @@ func TestTablesOfDetailsAreShort(t *testing.T) {
 	require.NoError(t, env.GetWorkflowResult(&text))
 	require.Equal(t, gate.MostRows, strings.Count(text, "/workflows/"), text)
 	require.Contains(t, text, "and 3 more")
+}
+
+// TestShardLeavesTheRest: a shard leaves its other elements to the next one as soon as children have released their slots
+// and its history has no room for another one that may. One that may not linger goes on, with children that keep their
+// slots, until there is no room for these either.
+func TestShardLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	const width, elements, released = 5, 400, 18 // events of a child that has released its slot: its start, its return and its end
+	env := (&testsuite.WorkflowTestSuite{}).NewTestWorkflowEnvironment()
+	check := func(ctx workflow.Context, length, parked int, lingers bool) (leaves, parks, starts bool) {
+		env.SetCurrentHistoryLength(length)
+		l := &Loop{loop: &playbook.Loop{Mode: playbook.Parallel, Batch: 1}, window: &window{size: func() int { return width }, open: parked}}
+		l.Input.Reserves, l.Input.Elements = true, make([]expression.Value, elements)
+		l.Input.Shard = &protocol.Shard{MayLinger: lingers}
+		l.Shard, l.next = *l.Input.Shard, parked
+		for range parked {
+			l.batches = append(l.batches, &openBatch{})
+		}
+		return room{l}.leavesRest(ctx, 0), room{l}.mayPark(ctx, startEvents+endEvents), room{l}.mayStart(ctx)
+	}
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		for _, c := range []struct {
+			length, parked        int
+			lingers               bool
+			leaves, parks, starts bool
+		}{
+			{length: 100, parked: 10, lingers: true, parks: true, starts: true},
+			{length: 3400, parked: 0, lingers: true, parks: true, starts: true},
+			{length: 3400, parked: 50, lingers: true, leaves: true, starts: true},
+			{length: 2950, parked: 50, lingers: false, starts: true},
+			{length: 3200, parked: (fullEvents-3200)/released + 1, lingers: false},
+			{length: 3600, parked: 50, lingers: false, starts: true}, // to find that the history is long
+		} {
+			leaves, parks, starts := check(ctx, c.length, c.parked, c.lingers)
+			require.Equal(t, []bool{c.leaves, c.parks, c.starts}, []bool{leaves, parks, starts}, "%+v", c)
+		}
+		return nil
+	})
+	require.NoError(t, env.GetWorkflowError())
 }

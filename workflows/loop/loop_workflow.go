@@ -91,6 +91,7 @@ type Loop struct {
 	notifier       drive.ParentNotifier
 	batches        []*openBatch // open batches, in the order of their start
 	active         int          // number of iterations in open batches
+	next           int          // number of elements that have begun in this workflow, if it is a leaf
 	shards         []*openShard
 	started        int                    // elements that have begun in this workflow or in shards; set once no more will begin
 	shared         protocol.SharedWindow  // what other shards use of the window
@@ -194,37 +195,36 @@ func (l *Loop) batchSize() int { return l.loop.BatchSize(l.collectionSize()) }
 // shard.
 func (l *Loop) runLeaf(ctx workflow.Context) {
 	size, total := l.batchSize(), len(l.Input.Elements)
-	window := l.window
+	window, history := l.window, room{l}
 	children, cancel := workflow.WithCancel(ctx)
 	l.cancelChildren = cancel
 	workflow.Go(children, l.awaitChildren)
-	next := 0
-	mayStart := func() bool { return l.mayStart(next / size) }
-	for next < total && window.acquireSlot(children, mayStart) == nil {
-		if l.isFull(ctx) || l.Result.Budget != nil {
+	mayStart := func() bool { return l.mayStart(l.next/size) && history.mayStart(ctx) }
+	for l.next < total && window.acquireSlot(children, mayStart) == nil {
+		if l.isFull(ctx) || history.leavesRest(ctx, 0) || l.Result.Budget != nil {
 			window.releaseSlot()
 			break
 		}
-		first, end := next, min(next+size, total)
+		first, end := l.next, min(l.next+size, total)
 		admitted := l.admitRuns(children, end-first, total-first)
 		if children.Err() != nil {
 			window.releaseSlot()
 			break
 		}
-		next = end
+		l.next = end
 		window.open++
 		l.active += end - first
 		l.startChild(children, l.callInputs(first, end), admitted)
 	}
-	l.started = next
+	l.started = l.next
 	l.returnAllowance(ctx)
 	l.waitUntil(ctx, func() bool { return window.open == 0 })
 	switch {
-	case next == total || ctx.Err() != nil || l.Result.Budget != nil:
+	case l.next == total || ctx.Err() != nil || l.Result.Budget != nil:
 	case l.Input.Shard == nil:
-		l.runShards(ctx, next)
+		l.runShards(ctx, l.next)
 	default:
-		l.Result.Next = next
+		l.Result.Next = l.next
 	}
 }
 
@@ -297,13 +297,13 @@ func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 	input := protocol.CallsInput{
 		Task: l.controls.WithControls(l.Input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.None && admitted < len(calls),
-		MayRelease: l.loop.Mode == playbook.Parallel && workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil,
+		MayRelease: room{l}.mayPark(ctx, startEvents+endEvents),
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {
 		known := l.knownCounts()
 		input.Known = &known
 	}
-	b := &openBatch{id: protocol.BatchID(l.Input.Task, index), index: index, calls: calls, holds: true}
+	b := &openBatch{id: protocol.BatchID(l.Input.Task, index), index: index, calls: calls, holds: true, mayPark: input.MayRelease}
 	l.batches = append(l.batches, b)
 	to := gate.ToChild(protocol.CallsWorkflowName, b.id, l.step.Name, l.childSummary(calls), actsOnCalls(calls))
 	var err error

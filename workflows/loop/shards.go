@@ -136,7 +136,7 @@ func (l *Loop) runShard(ctx workflow.Context, p *openShard) {
 			First: index, Size: l.Shard.Size, Open: l.Shard.Open, Success: known.Success, Failed: known.Failed,
 			MayLinger: shardsLinger(l), Shared: p.sent,
 		},
-		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.indexAt(p.end-1)),
+		Control: l.controls.Control, Begun: drive.BegunBetween(l.Input.Begun, index, l.indexAt(p.end-1)), Reserves: l.Input.Reserves,
 	}
 	summary := fmt.Sprintf("%s: iterations %d–%d of %s", l.step.Name, index, l.indexAt(p.end-1), sizeText(l))
 	if p.reads != nil {

@@ -8,7 +8,6 @@ import (
 
 	"reprise/interpreter"
 	"reprise/interpreter/call"
-	"reprise/workflows/control"
 	"reprise/workflows/gate"
 	"reprise/workflows/protocol"
 )
@@ -45,11 +44,14 @@ type openBatch struct {
 	calls   []call.Snapshot
 	sent    *gate.Handle // its child; nil before it is started
 	holds   bool         // whether it has a slot in the window
+	mayPark bool         // whether it may release that slot
 	ended   bool
 	request protocol.SlotRequest // with which it released its slot, if it has none
 	// within counts its ended iterations, as far as it has reported them.
 	within interpreter.LoopStats
 	late   int // releases that the loop knows of and whose signals have not arrived
+	// granting says that the signal with its slot has not been delivered.
+	granting bool
 }
 
 // listenForSlots records which children release their slots, and grants slots to children that request one again.
@@ -92,13 +94,14 @@ func (l *Loop) grantSlot(ctx workflow.Context, b *openBatch) {
 	if b.ended || err != nil {
 		return
 	}
-	b.holds, b.request = true, protocol.SlotRequest{}
+	b.holds, b.mayPark, b.granting, b.request = true, false, true, protocol.SlotRequest{}
 	l.window.used++
+	b.mayPark = room{l}.mayPark(ctx, 0)
 	l.describeLoop(ctx)
-	gate.SignalWorkflow(ctx, b.id, protocol.ControlSignal, protocol.Steering{
-		Control: l.controls.OfStep(l.step.Name),
-		Slot:    &protocol.SlotGrant{MayRelease: workflow.GetInfo(ctx).GetCurrentHistoryLength() < control.ParkUntil},
-	})
+	_ = gate.SignalWorkflow(ctx, b.id, protocol.ControlSignal, protocol.Steering{
+		Control: l.controls.OfStep(l.step.Name), Slot: &protocol.SlotGrant{MayRelease: b.mayPark},
+	}).Get(ctx, nil)
+	b.granting = false
 }
 
 // closeBatch removes a child that has ended, and frees its slot.

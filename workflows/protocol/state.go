@@ -183,6 +183,9 @@ type LoopInput struct {
 	SinkData interpreter.Data `json:"sink_data,omitzero"`
 	// Control has the pauses and settings that people had requested when the loop began.
 	Control interpreter.Control `json:"control,omitzero"`
+	// Reserves says that the loop keeps room in its history for all that its open children will add to it. A loop whose
+	// input lacks it has begun before, and starts children until its history is long.
+	Reserves bool `json:"reserves,omitempty"`
 }
 
 // LoopSource is the call that provides the elements of a loop, with its progress; kept in workflow history.

@@ -240,7 +240,7 @@ func (r *run) publishStaged(
 // loopInput returns the input of a step's loop: its whole collection or, in a reprocess, the elements chosen from
 // it.
 func (r *run) loopInput(ctx workflow.Context, start interpreter.Start, scope *interpreter.Scope) (protocol.LoopInput, error) {
-	input := protocol.LoopInput{Task: r.taskOf(start), Control: r.controls.OfStep(start.Step.Name)}
+	input := protocol.LoopInput{Task: r.taskOf(start), Control: r.controls.OfStep(start.Step.Name), Reserves: true}
 	if r.input.Reprocess != nil {
 		again := r.input.Reprocess.Loops[r.Reprocessed]
 		input.Elements, input.Chosen = again.Elements, &again.Subset
