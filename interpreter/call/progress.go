@@ -2,7 +2,6 @@ package call
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"reprise/interpreter"
@@ -106,18 +105,18 @@ func (c *Config) comparesRows() bool {
 func (s *State) noteSigns(config *Config) {
 	s.Total = max(s.Total, page.StatedTotal(s.Last.Data.Data))
 	plays := config.Book.ResolveAction(config.Action).ToolTraits().Plays
-	if config.Step.Secret || plays || page.UnreadFailure(s.Last.Data.Data, nil) == "" {
+	if config.Step.Secret || plays {
+		return
+	}
+	if member, _ := page.UnreadFailure(s.Last.Data.Data, nil); member == "" {
 		return
 	}
 	paths, _ := config.conditionPaths()
-	member := page.UnreadFailure(s.Last.Data.Data, paths)
+	member, condition := page.UnreadFailure(s.Last.Data.Data, paths)
 	if member == "" {
 		return
 	}
-	hint := fmt.Sprintf("; if that is a failure, write a policy with when: \"{{ %s }}\" and then: {fail: …}", member)
-	if member == "response.ok" || member == "response.success" {
-		hint = strings.Replace(hint, "{{ ", "{{ not ", 1)
-	}
+	hint := fmt.Sprintf("; if that is a failure, write a policy with when: \"{{ %s }}\" and then: {fail: …}", condition)
 	if config.Sink != nil {
 		hint = ": it may not have taken all rows"
 	}

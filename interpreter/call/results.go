@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -125,6 +126,9 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 		result.Warnings = append(result.Warnings, where+": "+lacks)
 	}
 	contribution := s.Last.Contribution.Data
+	if pending := r.pendingText(contribution); pending != "" {
+		result.Warnings = append(result.Warnings, where+": "+pending)
+	}
 	if s.Last.Excluded > 0 { // it has rows, of which none may be left
 		contribution = true
 	}
@@ -140,6 +144,21 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 	} else if ended := s.Pages.BelowPageSize(r.config.Policies, func() expression.Scope { return r.scope() }, budget); ended != "" {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("%s: the page %s", where, ended))
 	}
+}
+
+// pendingText describes an only page without rows whose status 202 says that the API has not made them yet; "" for other pages, and
+// where a condition reads the status.
+func (r results) pendingText(contribution any) string {
+	s := r.state
+	rows, isList := contribution.([]any)
+	if s.Last.Meta.Status != http.StatusAccepted || s.Successes > 1 || !isList || len(rows) > 0 || s.Last.Excluded > 0 || len(r.config.AllSinks()) == 0 {
+		return ""
+	}
+	if paths, reads := r.config.conditionPaths(); reads || len(paths) > 0 {
+		return ""
+	}
+	return "the response has no rows and the status 202 (accepted), which no condition uses: the API may not have them yet; " +
+		"write a policy with when: \"{{ this.meta.status == 202 }}\" that polls"
 }
 
 // successData returns the data of a successful call, with a warning about it: the rendered result of the policy that ends

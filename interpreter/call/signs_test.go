@@ -49,6 +49,19 @@ func TestAnswersThatSayTheyFailed(t *testing.T) {
 		{"", row{"error": "slow", "items": rows}, "response.error"},
 		{"", row{"FailedRecordCount": 2, "RequestResponses": rows}, "response.FailedRecordCount"},
 		{"", row{"incomplete_results": true, "items": rows}, "response.incomplete_results"},
+		{"", row{"error": row{"code": 500}, "data": nil}, "response.error"},
+		{"", row{"error": "quota", "data": []any{}, "count": 0}, "response.error"},
+		{"", row{"error": "no data", "data": []any{}, "page": 2}, ""},
+		{"", row{"status": "error", "message": "quota", "data": []any{}}, "response.status"},
+		{"", row{"status": "failed", "id": 7}, ""},
+		{"", row{"status": "success", "data": nil}, ""},
+		{"", row{"status": "REQUEST_DENIED", "error_message": "no key", "results": []any{}}, "response.error_message"},
+		{"", row{"code": 401, "msg": "token expired", "data": nil}, "response.code"},
+		{"", row{"code": 0, "msg": "ok", "data": nil}, ""},
+		{"", row{"code": 200, "data": []any{}}, ""},
+		{"", row{"errcode": 40001, "errmsg": "invalid credential"}, "response.errcode"},
+		{"", row{"errcode": 0, "errmsg": "ok"}, ""},
+		{"", row{"code": 404, "name": "not found"}, ""},
 		{"", rows, ""},
 		{"    next: [{when: fetch.errors, step: other}]\n  - step: other\n    tool: http\n    url: http://x/\n", row{"items": rows, "errors": true}, ""},
 		{reads, row{"items": rows, "errors": []any{}}, ""},
@@ -67,6 +80,56 @@ func TestAnswersThatSayTheyFailed(t *testing.T) {
 	machine.ApplyOutcome(interpreter.Outcome{Data: row{"errors": []any{row{"index": 1}}}}, tables.Started)
 	require.Empty(t, machine.Next(tables.Started).Result.Warnings, "of a child run, whose status says whether it failed")
 	require.Equal(t, interpreter.StatusError, endedBy(t, reads, row{"items": rows, "errors": true}).Status)
+	for condition, answer := range map[string]row{
+		"response.error":             {"error": "quota", "data": nil},
+		"not response.ok":            {"ok": false},
+		"response.status == 'error'": {"status": "error", "data": nil},
+		"response.code >= 400":       {"code": 401, "data": nil},
+		"response.errcode":           {"errcode": 40001},
+	} {
+		require.Contains(t, endedBy(t, "", answer).Warnings[0], "write a policy with when: \"{{ "+condition+" }}\"")
+	}
+}
+
+// TestAnswersThatAreNotReadyYet: a status 202 without rows is a warning where somebody gets the rows, and nobody reads the status.
+func TestAnswersThatAreNotReadyYet(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	const sink = "    sink: {tool: sqlite, path: a.db, table: t}\n"
+	for _, test := range []struct {
+		lines  string
+		status int
+		answer any
+		warns  bool
+	}{
+		{sink, http.StatusAccepted, []any{}, true},
+		{"    rows: data\n" + sink, http.StatusAccepted, row{"state": "pending", "data": []any{}}, true},
+		{sink, http.StatusOK, []any{}, false},
+		{sink, http.StatusAccepted, []any{row{"id": 1}}, false},
+		{"", http.StatusAccepted, []any{}, false},
+		{"    retry: [{when: this.meta.status == 500, then: {delay: 1}}]\n" + sink, http.StatusAccepted, []any{}, false},
+	} {
+		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + test.lines}
+		machine := c.call(t)
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		machine.ApplyOutcome(interpreter.Outcome{Data: test.answer, Meta: interpreter.ToolMeta{Status: test.status}}, tables.Started)
+		for machine.Next(tables.Started).Kind == call.DoSink {
+			machine.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
+		}
+		warnings := strings.Join(machine.Next(tables.Started).Result.Warnings, "")
+		require.Equal(t, test.warns, strings.Contains(warnings, "the status 202 (accepted), which no condition uses"), "%v: %s", test, warnings)
+	}
+}
+
+// TestTextInPlaceOfRows: a page that is a text is no page without rows, although collect is optional.
+func TestTextInPlaceOfRows(t *testing.T) {
+	t.Parallel()
+	const lines = "    collect: {path: data, optional: true}\n"
+	warnings := endedBy(t, lines, "<html>log in</html>").Warnings
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], `the page is a text without "data", which collect reads`)
+	require.Empty(t, endedBy(t, lines, " ").Warnings)
+	require.Empty(t, endedBy(t, lines, map[string]any{"more": false}).Warnings)
 }
 
 // TestWhereThatNamesNothing: a member that no row has is a warning where no row is left.

@@ -168,6 +168,9 @@ func (p *Pages) LacksPath(by *playbook.Collect, rows *playbook.RowPath, last any
 	if meant := meantMember(last, path); meant != "" {
 		return fmt.Sprintf("the page has no %q, which collect reads; it has %q, so nothing is collected from it", text, meant)
 	}
+	if content, isText := last.(string); isText && strings.TrimSpace(content) != "" && p.PagedBy == nil {
+		return fmt.Sprintf("the page is a text without %q, which collect reads, so nothing is collected from it; it may be a web page, or have another format", text)
+	}
 	list, at, _ := longestListAt(nil, last, 0)
 	if len(list) == 0 || by.Strategy != playbook.Append || p.CountElements() > 0 {
 		return ""

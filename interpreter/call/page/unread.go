@@ -116,7 +116,7 @@ func (u Unread) headerWarning() string {
 		switch {
 		case slices.Contains(totals, name) && u.Rows > 0 && total > u.Rows:
 			text, condition = ", but "+readText(u.Rows, "row"), fmt.Sprintf("len(pages) < int(%s)", condition)
-		case slices.Contains(pageTotals, name) && u.Pages > 0 && total > u.Pages && hasRows(u.Answer):
+		case slices.Contains(pageTotals, name) && u.Pages > 0 && total > u.Pages && u.mayLackPages():
 			text, condition = ", but "+readText(u.Pages, "page"), fmt.Sprintf("_retry.page < int(%s)", condition)
 		case slices.Contains(moreFlags, name) && value == "true":
 		case name == "nextpage" && isPageReference(value) && value != "0":
@@ -128,6 +128,10 @@ func (u Unread) headerWarning() string {
 	}
 	return ""
 }
+
+// mayLackPages reports whether a total of pages counts: a response that has no rows from the start has no further pages,
+// whatever it says, while an empty page behind others may be one in the middle.
+func (u Unread) mayLackPages() bool { return hasRows(u.Answer) || u.Pages > 1 && u.Rows > 0 }
 
 // readText says how many rows or pages were read.
 func readText(n int, noun string) string {
@@ -215,7 +219,7 @@ func (u Unread) findSigns(path []any, value any) []found {
 			}
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
 		case u.Pages > 0 && slices.Contains(pageTotals, name) && totalOf(member) != nil && (name != "pages" || hasPageNumber(object)):
-			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && hasRows(u.Answer)
+			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && u.mayLackPages()
 		case nextName.MatchString(name) && isPageReference(member) && (hasRows(u.Answer) || emptyPageNext.MatchString(name)):
 			one.what, one.more = signNext, true
 		default:

@@ -1,7 +1,10 @@
 package page
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -16,27 +19,60 @@ var (
 	failureCounts = []string{"failedrecordcount", "failedputcount", "failedentrycount"}
 	failureFlags  = []string{"incompleteresults", "timedout", "terminatedearly", "partialresults"} // if they are true
 	successFlags  = []string{"ok", "success"}                                                      // if they are false
+	failureTexts  = []string{"error", "errormessage", "errormsg", "exception", "fault"}            // if they have something
+	failureCodes  = []string{"code", "status", "statuscode", "errorcode", "errcode"}
+	// failureWords are what a status says of a whole response. A job or an order that failed also has a name or a number.
+	failureWords = []string{"error", "fail", "failed", "failure"}
 	// failureDetails are the members that describe an error that is alone in a response. Beside others, `error` may be a
 	// column of a row.
-	failureDetails = []string{"error", "code", "status", "statuscode", "type", "message", "errordescription", "details", "detail", "requestid", "documentation", "ok", "success"}
+	failureDetails = slices.Concat(failureTexts, failureCodes, successFlags, []string{
+		"type", "title", "message", "msg", "errmsg", "reason", "errordescription", "errortype", "details", "detail", "instance", "requestid", "traceid",
+		"timestamp", "path", "documentation",
+	})
 )
 
-// UnreadFailure returns the member of a response that says that it failed, or lacks rows, if no condition reads it; "" for none.
-func UnreadFailure(response any, conditions []expression.Ref) string {
+// UnreadFailure returns the member of a response that says that it failed, or lacks rows, and a condition that finds such
+// responses, if no condition reads it; "" for none.
+func UnreadFailure(response any, conditions []expression.Ref) (member, condition string) {
 	object, isMap := response.(map[string]any)
 	if !isMap {
-		return ""
+		return "", ""
 	}
 	of := Unread{Conditions: conditions}
 	for _, key := range playbook.SortedKeys(object) {
-		if path := []any{key}; saysFailure(object, key) {
-			if of.isRead(path) {
-				return ""
-			}
-			return memberName(expression.Ref{Root: "response", Path: path})
+		path := []any{key}
+		if !saysFailure(object, key) {
+			continue
+		}
+		if of.isRead(path) {
+			return "", ""
+		}
+		if member != "" {
+			continue
+		}
+		member = memberName(expression.Ref{Root: "response", Path: path})
+		condition = failureCondition(member, plainName(path), object[key])
+	}
+	return member, condition
+}
+
+// failureCondition returns a condition that finds responses with such a value of a member.
+func failureCondition(member, name string, value any) string {
+	switch value := value.(type) {
+	case bool:
+		if !value {
+			return "not " + member
+		}
+	case string:
+		if slices.Contains(failureCodes, name) {
+			return fmt.Sprintf("%s == '%s'", member, value)
+		}
+	case int:
+		if slices.Contains(failureCodes, name) && name != "errcode" && name != "errorcode" {
+			return fmt.Sprintf("%s >= %d", member, http.StatusBadRequest)
 		}
 	}
-	return ""
+	return member
 }
 
 // saysFailure reports whether a member of a response says that a part of it failed.
@@ -54,9 +90,31 @@ func saysFailure(response map[string]any, key string) bool {
 		return member == false
 	case name == "error":
 		return isNotEmpty(member) && (hasRows(response) || isOnlyError(response))
+	case slices.Contains(failureTexts, name):
+		return isNotEmpty(member) && isOnlyError(response)
+	case slices.Contains(failureCodes, name):
+		return isFailureCode(name, member) && isOnlyError(response)
 	}
 	return false
 }
+
+// isFailureCode reports whether a code or status is that of a failure: a word, an HTTP status from 400 on, or an error code
+// other than 0.
+func isFailureCode(name string, value any) bool {
+	switch value := value.(type) {
+	case string:
+		return slices.Contains(failureWords, strings.ToLower(value))
+	case int:
+		if name == "errcode" || name == "errorcode" {
+			return value != 0
+		}
+		return value >= http.StatusBadRequest && value < leastOtherCode
+	}
+	return false
+}
+
+// leastOtherCode is the first number that is no HTTP status.
+const leastOtherCode = 600
 
 // isNotEmpty reports whether a value is true, or a list, map or text with something in it.
 func isNotEmpty(value any) bool {
@@ -69,11 +127,12 @@ func isNotEmpty(value any) bool {
 	return false
 }
 
-// isOnlyError reports whether a response has nothing but an error and what describes it.
+// isOnlyError reports whether a response has nothing but an error, what describes it, and members with nothing in them: the rows
+// that it would have.
 func isOnlyError(response map[string]any) bool {
 	//workflowcheck:ignore whether there is any
-	for key := range response {
-		if !slices.Contains(failureDetails, plainName([]any{key})) {
+	for key, member := range response {
+		if expression.Truthy(member) && !slices.Contains(failureDetails, plainName([]any{key})) {
 			return false
 		}
 	}
