@@ -252,6 +252,15 @@ func (s *Set) completeCount(at time.Time) int {
 	return max(s.indexOf(at), 0)
 }
 
+// CutByEnd returns the partition that the end of the rule cuts, so that none of its time is read; false if a partition ends there.
+func (s *Set) CutByEnd() (Partition, bool) {
+	if s.IsList() || s.rule.Until.IsZero() {
+		return Partition{}, false
+	}
+	cut := s.partitionAt(s.completeCount(s.rule.Until))
+	return cut, cut.Start.Before(s.rule.Until)
+}
+
 // CompletePartitions returns the partitions whose time is over, in order; for a list all of them. The error says that there
 // are too many.
 func (s *Set) CompletePartitions(at time.Time) ([]Partition, error) {

@@ -183,6 +183,33 @@ func TestWhichOneARunHas(t *testing.T) {
 	require.Equal(t, map[string]any{"key": "us", "index": 1, "start": nil, "end": nil}, partition.Partition{Key: "us", Index: 1}.ExprValue())
 }
 
+// TestEndInsideAPartition: time before the end that no run reads.
+func TestEndInsideAPartition(t *testing.T) {
+	t.Parallel()
+	berlin := zone(t, "Europe/Berlin")
+	for _, row := range []struct {
+		rule partition.Rule
+		cut  string
+	}{
+		{partition.Rule{Zone: berlin, Unit: "month", Start: at(t, "2024-01-01T00:00:00+01:00"), Until: at(t, "2024-03-31T00:00:00+01:00")}, "2024-03"},
+		{partition.Rule{Zone: berlin, Unit: "month", Start: at(t, "2024-01-01T00:00:00+01:00"), Until: at(t, "2024-04-01T00:00:00+02:00")}, ""},
+		{partition.Rule{Zone: berlin, Unit: "day", Start: at(t, "2024-01-01T00:00:00+01:00")}, ""},
+		{
+			partition.Rule{Zone: berlin, Length: 6 * time.Hour, Start: at(t, "2024-03-30T00:00:00+01:00"), Until: at(t, "2024-04-01T00:00:00+02:00")},
+			"2024-03-31T19:00:00+02:00--2024-04-01T01:00:00+02:00",
+		},
+		{partition.Rule{Keys: []string{"eu", "us"}}, ""},
+	} {
+		set, problem := partition.New(row.rule)
+		require.Nil(t, problem)
+		cut, is := set.CutByEnd()
+		require.Equal(t, row.cut != "", is, "%+v", row)
+		if is {
+			require.Equal(t, row.cut, cut.Key)
+		}
+	}
+}
+
 // TestBadRules: what no partitions can be made of names its word.
 func TestBadRules(t *testing.T) {
 	t.Parallel()

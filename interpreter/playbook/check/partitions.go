@@ -26,6 +26,10 @@ func checkPartitions(c *checker) {
 	if p.Zone != "" && p.Zone != "UTC" && p.Length > 0 && p.Length%day == 0 {
 		c.Warnf(p.Values.Place("every", p.Pos), codeNoEffect, "partitions.every %s is not a day in %s when the clocks change; write every: day, or remove zone", p.Length, p.Zone)
 	}
+	if cut, is := p.CutByEnd(); is {
+		c.Warnf(p.Values.Place("end", p.Pos), playbook.CodeBounds, "partitions.end is inside the partition %s, which no run reads: the last one ends at %s; write that, or %s",
+			cut.Key, cut.Start.Format(time.RFC3339), cut.End.Format(time.RFC3339))
+	}
 	if !c.options.Now.IsZero() && !p.IsList() {
 		checkPartitionTimes(c, p)
 	}
