@@ -115,28 +115,50 @@ func durationText(record protocol.StepRecord) string {
 	return terminal.Duration(record.EndedAt.Sub(record.StartedAt))
 }
 
-// shownFailures bounds the failed iterations that are listed at a terminal.
+// shownFailures bounds the failed iterations, or groups of them, that are listed at a terminal.
 const shownFailures = 20
 
+// writeFailedIterations lists the failed iterations of each loop: all of them, and at a terminal those with the same cause together.
 func (o EndedRun) writeFailedIterations(b *strings.Builder, paper terminal.Paper) {
 	for _, record := range o.Result.Steps {
 		if record.Loop == nil || len(record.Loop.Errors) == 0 {
 			continue
 		}
-		failures := slices.Clone(record.Loop.Errors)
-		slices.SortFunc(failures, func(x, y interpreter.LoopError) int { return cmp.Compare(x.Index, y.Index) })
-		fmt.Fprintf(b, "failed iterations of %s:\n", StepName(record))
-		for i, failure := range failures {
-			if i == shownFailures && paper.IsBounded() {
-				fmt.Fprintf(b, "  and %d more; %s\n", len(failures)-shownFailures, o.restHint())
-				break
-			}
-			line := fmt.Sprintf("[%d] %s: %s", failure.Index, shortElement(failure.Element.Data, paper), iterationFailure(failure, paper))
-			b.WriteString(terminal.HangingLine("  ", line, paper.Width))
-			if i == 0 {
-				o.writeBody(b, failure.Error, paper)
-			}
+		failed := lists.Map(record.Loop.Errors, func(failure interpreter.LoopError) failedIteration {
+			return failedIteration{failure.Index, shortElement(failure.Element.Data, paper), failure.Attempts, failure.Error}
+		})
+		slices.SortFunc(failed, func(x, y failedIteration) int { return cmp.Compare(x.index, y.index) })
+		groups := lists.Map(failed, func(one failedIteration) []failedIteration { return []failedIteration{one} })
+		if paper.IsBounded() {
+			groups = groupFailures(failed)
 		}
+		fmt.Fprintf(b, "failed iterations of %s:\n", StepName(record))
+		o.writeGroups(b, groups, paper)
+	}
+}
+
+func (o EndedRun) writeGroups(b *strings.Builder, groups [][]failedIteration, paper terminal.Paper) {
+	cut, left := false, 0
+	for i, group := range groups {
+		if i >= shownFailures && paper.IsBounded() {
+			left += len(group)
+			continue
+		}
+		if first := group[0]; len(group) == 1 {
+			line := fmt.Sprintf("[%d] %s: %s (%s)", first.index, first.element, iterationMessage(first.failure, paper), terminal.Count(first.attempts, "attempt"))
+			b.WriteString(terminal.HangingLine("  ", line, paper.Width))
+		} else {
+			cut = writeGroup(b, group, "iterations", paper) || cut
+		}
+		if i == 0 {
+			o.writeBody(b, group[0].failure, paper)
+		}
+	}
+	switch {
+	case left > 0:
+		b.WriteString(terminal.HangingLine("  ", fmt.Sprintf("and %d more; %s", left, o.restHint()), paper.Width))
+	case cut:
+		b.WriteString(terminal.HangingLine("  ", o.restHint(), paper.Width))
 	}
 }
 
@@ -195,16 +217,16 @@ func shortElement(value any, paper terminal.Paper) string {
 	return paper.Shorten(expression.Text(value), shownElement)
 }
 
-// iterationFailure returns the message of a failed iteration, preceded by the HTTP status unless the message has it.
-func iterationFailure(failure interpreter.LoopError, paper terminal.Paper) string {
-	if failure.Error == nil {
+// iterationMessage returns the message of a failed iteration, preceded by the HTTP status unless the message has it.
+func iterationMessage(failure *interpreter.ErrorObject, paper terminal.Paper) string {
+	if failure == nil {
 		return "failed"
 	}
-	message := paper.Shorten(failure.Error.Message, 200)
-	if status := fmt.Sprintf("HTTP %d", failure.Error.Status); failure.Error.Status != 0 && !strings.Contains(message, status) {
+	message := paper.Shorten(failure.Message, 200)
+	if status := fmt.Sprintf("HTTP %d", failure.Status); failure.Status != 0 && !strings.Contains(message, status) {
 		message = status + ": " + message
 	}
-	return fmt.Sprintf("%s (%s)", message, terminal.Count(failure.Attempts, "attempt"))
+	return message
 }
 
 // shownResult bounds what a terminal shows of a result, in bytes: a larger one would move the table of the steps off the

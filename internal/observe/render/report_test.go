@@ -138,6 +138,50 @@ workflow:
 	}
 }
 
+// grouped returns a loop whose failed iterations have several causes.
+func grouped() protocol.StepRecord {
+	loop := looped(0)
+	add := func(index, attempts int, failure interpreter.ErrorObject) {
+		loop.Loop.Errors = append(loop.Loop.Errors, interpreter.LoopError{
+			Index: index, Element: expression.Of(map[string]any{"id": fmt.Sprintf("p%d", index)}), Attempts: attempts, Error: &failure,
+		})
+	}
+	for i := range 12 { // in the order of their ends
+		index := 60 - i
+		add(index, 1, interpreter.ErrorObject{
+			Kind: interpreter.KindHTTP, Status: 404, Message: fmt.Sprintf("HTTP 404 from GET https://api.example.com/patients/p%d/medications", index),
+			Body: expression.Of(map[string]any{"detail": "there is no such patient"}),
+		})
+	}
+	for i := range 3 {
+		add(3+i, 3+i, interpreter.ErrorObject{Kind: interpreter.KindTool, Type: "23505", Message: "writing 1 rows to table \"orders\": duplicate key value"})
+	}
+	for i := range 2 { // without a type, they are one cause only if they say the same
+		add(70+i, 1, interpreter.ErrorObject{Kind: interpreter.KindTool, Message: fmt.Sprintf("row 1, column \"n%d\": 1.5 has a fraction", i)})
+	}
+	loop.Loop.Stats = interpreter.LoopStats{Total: 100, Success: 83, Failed: 17}
+	return loop
+}
+
+// TestGoldenGroups: at a terminal, failed iterations with the same cause are listed together, the largest group first; a pipe has a
+// line for each.
+func TestGoldenGroups(t *testing.T) {
+	t.Parallel()
+	result := protocol.Result{Status: interpreter.Partial, Steps: []protocol.StepRecord{grouped()}}
+	for _, width := range []int{40, 80, terminal.Unbounded} {
+		var b strings.Builder
+		render.PrintReport(&b, render.EndedRun{WorkflowID: "run-1", Result: result, Took: 75 * time.Second}, terminal.Paper{Width: width})
+		if width == terminal.Unbounded {
+			for _, failure := range result.Steps[0].Loop.Errors {
+				require.Contains(t, b.String(), fmt.Sprintf("\n  [%d] {\"id\":\"p%d\"}: ", failure.Index, failure.Index))
+				require.Contains(t, b.String(), failure.Error.Message)
+			}
+			continue
+		}
+		samples.Golden(t, fmt.Sprintf("report/groups_%d", width), b.String())
+	}
+}
+
 // TestTrace: what a failure came with, of a run and of its first failed iteration, has the lines of
 // the playbook's file.
 func TestTrace(t *testing.T) {
@@ -285,6 +329,7 @@ func TestReportOfAPipeIsWhole(t *testing.T) {
 	for i := range failed.Loop.Errors {
 		failed.Loop.Errors[i].Element = expression.Of(fmt.Sprintf("element %d %s", failed.Loop.Errors[i].Index, strings.Repeat("x", 70)))
 		failed.Loop.Errors[i].Error.Message = fmt.Sprintf("row %d: %s!", failed.Loop.Errors[i].Index, strings.Repeat("y", 600))
+		failed.Loop.Errors[i].Error.Kind, failed.Loop.Errors[i].Error.Status = interpreter.KindTool, 0 // each has its own cause
 	}
 	last := failed.Loop.Errors[len(failed.Loop.Errors)-1] // the first of the collection
 	last.Error.Body = expression.Of(body.String())

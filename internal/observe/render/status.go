@@ -698,37 +698,83 @@ const shownMessage = 300
 // shownIterations bounds the listed iterations of a step.
 const shownIterations = 100
 
-// writeIterations lists iterations of a step.
+// writeIterations lists iterations of a step; at a terminal, failed ones with the same cause together.
 func writeIterations(b *strings.Builder, step *runs.Step, end endMove, now time.Time, paper terminal.Paper) {
 	if len(step.Iterations) == 0 {
 		return
 	}
 	fmt.Fprintf(b, "iterations of %s:\n", stepLabel(*step))
-	shown := step.Iterations[:min(len(step.Iterations), shownIterations)]
-	for _, iteration := range shown {
-		line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
-		if iteration.Awaits != nil {
-			if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), shownMessage), paper.Shorten(iteration.Awaits.Question(), shownMessage)); asks != "" {
-				line += ": " + asks
-			}
-		} else if iteration.Error != nil {
-			line += ": " + messageOf(iteration.Error, paper)
-		} else if held := heldOf(iteration.Item, now); held != "" {
-			line += ": " + held
-		} else if iteration.Child != "" && iteration.Status == interpreter.Running {
-			line += ", runs " + terminal.EscapeInvisible(iteration.Child)
+	groups := groupsByIndex(step.Iterations, paper)
+	left, cut, lines := step.Left, false, 0
+	for i := range step.Iterations {
+		iteration := &step.Iterations[i]
+		group, isGrouped := groups[iteration.Index]
+		if isGrouped && group == nil {
+			continue // it is in the group of an earlier one
 		}
-		b.WriteString(terminal.HangingLine("  ", line, paper.Width))
-		var details []string
-		if read := iteration.Incremental; read != nil {
-			details = append(details, readText(read, end))
+		if lines++; lines > shownIterations {
+			left += max(len(group), 1)
+			continue
 		}
-		for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now, paper)...) {
-			b.WriteString(terminal.HangingLine("      ", said, paper.Width))
+		if isGrouped {
+			cut = writeGroup(b, group, "failed", paper) || cut
+			continue
+		}
+		writeIteration(b, iteration, end, now, paper)
+	}
+	switch {
+	case left > 0:
+		fmt.Fprintf(b, "  and %d more; --output json has %d\n", left, len(step.Iterations))
+	case cut:
+		b.WriteString("  --output json has all of them\n")
+	}
+}
+
+// groupsByIndex returns groups of at least two iterations that failed for the same cause, by the index of the first; the indexes of the
+// others have nil. Iterations with lines of their own, such as their watermark, are in no group, and pipes have no groups.
+func groupsByIndex(all []runs.Iteration, paper terminal.Paper) map[int][]failedIteration {
+	groups := map[int][]failedIteration{}
+	if !paper.IsBounded() {
+		return groups
+	}
+	var failed []failedIteration
+	for i := range all {
+		if one := &all[i]; one.Status == interpreter.Failed && one.Error != nil && one.Awaits == nil && one.Incremental == nil && len(one.Awaited)+len(one.Held) == 0 {
+			failed = append(failed, failedIteration{index: one.Index, attempts: one.Attempt, failure: one.Error})
 		}
 	}
-	if left := step.Left + len(step.Iterations) - len(shown); left > 0 {
-		fmt.Fprintf(b, "  and %d more; --output json has %d\n", left, len(step.Iterations))
+	for _, group := range groupFailures(failed) {
+		if len(group) == 1 {
+			continue
+		}
+		for _, one := range group {
+			groups[one.index] = nil
+		}
+		groups[group[0].index] = group
+	}
+	return groups
+}
+
+func writeIteration(b *strings.Builder, iteration *runs.Iteration, end endMove, now time.Time, paper terminal.Paper) {
+	line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
+	if iteration.Awaits != nil {
+		if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), shownMessage), paper.Shorten(iteration.Awaits.Question(), shownMessage)); asks != "" {
+			line += ": " + asks
+		}
+	} else if iteration.Error != nil {
+		line += ": " + messageOf(iteration.Error, paper)
+	} else if held := heldOf(iteration.Item, now); held != "" {
+		line += ": " + held
+	} else if iteration.Child != "" && iteration.Status == interpreter.Running {
+		line += ", runs " + terminal.EscapeInvisible(iteration.Child)
+	}
+	b.WriteString(terminal.HangingLine("  ", line, paper.Width))
+	var details []string
+	if read := iteration.Incremental; read != nil {
+		details = append(details, readText(read, end))
+	}
+	for _, said := range append(details, childRunsText(iteration.ChildRuns, iteration.Child, now, paper)...) {
+		b.WriteString(terminal.HangingLine("      ", said, paper.Width))
 	}
 }
 

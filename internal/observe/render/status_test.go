@@ -90,6 +90,35 @@ func TestGoldenStatus(t *testing.T) {
 	}
 }
 
+// TestGoldenStatusGroups: at a terminal, failed iterations with the same cause are listed together, in the place of the first; a pipe
+// has a line for each.
+func TestGoldenStatusGroups(t *testing.T) {
+	t.Parallel()
+	status := someStatus()
+	loop := status.Steps[2]
+	for i := range 12 {
+		failure := samples.FailureOf503()
+		failure.Message = fmt.Sprintf("HTTP 503 from GET https://api.example.com/patients/%d", 20+i)
+		loop.Iterations = append(loop.Iterations, runs.Iteration{Index: 20 + i, Item: runs.Item{Status: interpreter.Failed, Attempt: 5, Error: failure}})
+	}
+	loop.Iterations = append(loop.Iterations, runs.Iteration{Index: 40, Item: runs.Item{Status: interpreter.Failed, Attempt: 1, Error: &interpreter.ErrorObject{
+		Kind: interpreter.KindConnection, Type: "econnrefused", Message: "GET https://api.example.com/patients/40: connection refused",
+	}}})
+	loop.Left = 0
+	status.Steps = []runs.Step{loop}
+	for _, width := range []int{40, 80, terminal.Unbounded} {
+		var out bytes.Buffer
+		render.PrintStatus(&terminal.Screen{To: &out}, status, terminal.Paper{Width: width})
+		if width == terminal.Unbounded {
+			for _, iteration := range loop.Iterations {
+				require.Contains(t, out.String(), fmt.Sprintf("\n  [%d] ", iteration.Index))
+			}
+			continue
+		}
+		samples.Golden(t, fmt.Sprintf("status/groups_%d", width), out.String())
+	}
+}
+
 // TestGoldenActivities: what a worker does is said where it continues for a while without an answer or a write, or again and again.
 func TestGoldenActivities(t *testing.T) {
 	t.Parallel()

@@ -64,8 +64,8 @@ type failedIndex struct {
 const (
 	// shownIndexes bounds the iterations that are listed by index.
 	shownIndexes = 8
-	// comparedText is the number of characters by which errors are compared to group them.
-	comparedText = 200
+	// shownMessage bounds the message of one of the iterations of a group, in characters.
+	shownMessage = 200
 	// mostOpenSets bounds the runs whose open iterations are cached between page loads: the server lives as long as
 	// its worker.
 	mostOpenSets = 500
@@ -257,14 +257,14 @@ func matchesText(iteration runs.Iteration, text string) bool {
 
 // groupOf returns the group for the cause of an iteration.
 func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
-	text := terminal.Shorten(iteration.Error.ShortText(), comparedText)
+	text := render.CauseText(iteration.Error)
 	for i := range v.Groups {
 		if v.Groups[i].Error == text {
 			return &v.Groups[i]
 		}
 	}
 	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.ResponseBody(iteration.Error), ID: fmt.Sprintf("body-%d", len(v.Groups))}
-	if message := terminal.Shorten(iteration.Error.Message, comparedText); message != text {
+	if message := terminal.Shorten(iteration.Error.Message, shownMessage); message != text {
 		group.Like = message
 	}
 	v.Groups = append(v.Groups, group)
