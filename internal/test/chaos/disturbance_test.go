@@ -203,8 +203,8 @@ func killWithChildren(r *round) {
 
 // killInSink: the write is under way, or it is done and not reported.
 func killInSink(r *round) {
-	if r.scenario.batch == 1 && r.scenario.sink == "loop" && r.chance(2) {
-		r.dieAt(moment{What: "sink", When: "before", Nth: 1}) // the activity that drives a call writes most of the others
+	if r.scenario.batch == 1 && r.scenario.sink == "loop" && r.chance(2) && r.scenario.writesAlone(false) {
+		r.dieAt(moment{What: "sink", When: "before", Nth: 1})
 	} else {
 		r.killInWrite("rows")
 	}
@@ -212,7 +212,7 @@ func killInSink(r *round) {
 }
 
 func killInDeadLetter(r *round) {
-	if r.scenario.batch == 1 && r.chance(2) {
+	if r.scenario.batch == 1 && r.chance(2) && r.scenario.writesAlone(true) {
 		r.dieAt(moment{What: "dead_letter", When: "before", Nth: 1})
 	} else {
 		r.killInWrite("dead")

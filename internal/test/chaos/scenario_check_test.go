@@ -43,6 +43,11 @@ func TestWhatIsDue(t *testing.T) {
 	_, least = s.dueWaits()
 	require.Equal(t, 7*time.Second, least, "side by side")
 	require.Len(t, s.written(), len(rowsOf(0, 1)))
+
+	require.True(t, s.writesAlone(true))
+	require.True(t, s.writesAlone(false))
+	s.scripts[1] = []answer{{Status: http.StatusOK, Page: 1, More: true}, {Status: http.StatusNotFound}}
+	require.False(t, s.writesAlone(true), "one activity makes the attempts and writes the dead letter")
 }
 
 // TestScenariosFitTheirPolicies: what a seed draws never goes beyond what the

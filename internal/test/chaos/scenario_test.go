@@ -262,6 +262,19 @@ func waitAfter(script []answer, attempt int) time.Duration {
 	return retryDelay
 }
 
+// writesAlone reports whether the sink of an item, or its dead letter, is an activity of its own where each item has its
+// workflow: the item waits. Of one that does not wait, the activity that makes its attempts writes too.
+func (s *scenario) writesAlone(failed bool) bool {
+	for i, script := range s.scripts {
+		for attempt := range script {
+			if s.fails(i) == failed && waitAfter(script, attempt+1) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // dueWaits are the waits of all items, and how long they take at least: one
 // after the other in a sequential loop, else the item that waits longest.
 func (s *scenario) dueWaits() (waits []time.Duration, least time.Duration) {
