@@ -42,7 +42,7 @@ func (f *letterFlags) addFlags(command *cobra.Command) {
 	f.addRun(command)
 	flags.StringVar(&f.step, "step", "", "only iterations of this step")
 	flags.StringVar((*string)(&f.class), "class", "", "only errors of this class: "+cli.OrList(ErrorClasses))
-	flags.StringVar(&f.since, "since", "", "only iterations whose last attempt was after a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&f.since, "since", "", "only iterations that failed or were cancelled after a time, such as 24h, 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.BoolVar(&f.cancelled, "cancelled", false, "also iterations of an ended run that were cancelled or never started")
 }
 

@@ -194,8 +194,8 @@ func (c *Chain) addFailed(
 	letter.FailedRuns++
 }
 
-// settleLetters updates the state of iterations that did not fail in a reprocess. Cancelled iterations are left
-// unchanged.
+// settleLetters updates the state of iterations that did not fail in a reprocess. Cancelled iterations keep theirs, and are as recent
+// as the last run that has cancelled them.
 func (c *Chain) settleLetters(letters map[iterationKey]*Letter, run *runs.Run) {
 	for _, again := range run.Input.Reprocess.Loops {
 		loop := run.Loop(again.Step, again.Visit) // nil where it has not begun
@@ -207,6 +207,8 @@ func (c *Chain) settleLetters(letters map[iterationKey]*Letter, run *runs.Run) {
 				letter.State = Resolved
 			case !run.Closed():
 				letter.State = Reprocessing
+			case letter.WasCancelled():
+				letter.LastAttemptAt = run.EndedAt // again
 			}
 		}
 	}
@@ -240,7 +242,7 @@ func (r *Reader) FailedChild(ctx context.Context, c *Chain, letter Letter) (stri
 type Filter struct {
 	Step  string
 	Class interpreter.Class
-	Since time.Time // of the last attempt
+	Since time.Time // of the last attempt, and for cancelled iterations of the end of the last run that cancelled them
 	// All also selects resolved letters.
 	All bool
 	// Cancelled also selects cancelled iterations; they have no error class.
