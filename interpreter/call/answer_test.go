@@ -199,3 +199,17 @@ func TestPagesWithoutABody(t *testing.T) {
 		require.Len(t, ended.Warnings, warnings)
 	}
 }
+
+// An empty body that the tool has warned about already has no second warning.
+func TestEmptyBodyIsNotedOnce(t *testing.T) {
+	t.Parallel()
+	const noted = "GET http://x/ returned HTTP 200 with an empty body, which counts as no rows, although its Content-Type is application/json"
+	c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n    retry:\n" +
+		"      - {when: \"{{ response.next }}\", then: {next_call: {params: {cursor: \"{{ response.next }}\"}}, collect: {path: rows}}}\n"}
+	machine := c.call(t)
+	require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+	machine.ApplyOutcome(interpreter.Outcome{Meta: interpreter.ToolMeta{
+		Status: 200, Headers: map[string]string{"content-length": "0", "content-type": "application/json"}, Notes: []string{noted},
+	}}, tables.Started)
+	require.Equal(t, []string{"step fetch: " + noted}, machine.Next(tables.Started).Result.Warnings)
+}

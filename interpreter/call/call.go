@@ -31,6 +31,8 @@ type Call struct {
 	// othersWait is the number of seconds that all calls under the same rate limit must pause, read by a policy's
 	// retry_after from the last outcome; nil for no pause.
 	othersWait *float64
+	// noted says that the tool gave notes on the answer that is being applied.
+	noted bool
 	// explain receives each evaluated condition; nil if nobody asked. See Explain.
 	explain func(Evaluation)
 	state   State
@@ -101,6 +103,7 @@ type lastAttempt struct {
 	Counts       bool                     `json:"counts,omitempty"`    // its worker counts rows
 	Warnings     []string                 `json:"warnings,omitempty"`
 	Excluded     int                      `json:"excluded,omitempty"` // rows of the page that `where` excluded
+	Noted        bool                     `json:"noted,omitempty"`    // the tool gave notes on it, which are among the call's warnings
 }
 
 // New prepares a call. It renders nothing yet, so it cannot fail.

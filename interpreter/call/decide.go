@@ -74,6 +74,7 @@ func (c *Call) decideAttempt(outcome interpreter.Outcome, now time.Time) {
 func (c *Call) ruleOnOutcome(outcome interpreter.Outcome, now time.Time) {
 	before := c.state.beforeAnswer(outcome, c.config.Policies)
 	c.state.recordOutcome(outcome, &c.config, now)
+	c.state.Last.Noted, c.noted = c.noted, false
 	if outcome.Failed() && !outcome.Err.PoliciesDecide() {
 		c.planEnd(c.state.failedResult(*c.state.Last.Error, now))
 		return

@@ -21,7 +21,7 @@ func (c *Call) ApplyOutcome(outcome interpreter.Outcome, now time.Time) {
 	}
 	c.state.Turn = nil
 	c.warnOf(outcome.Meta.Notes)
-	outcome.Meta.Notes = nil
+	c.noted, outcome.Meta.Notes = len(outcome.Meta.Notes) > 0, nil
 	if c.requests.ToolTraits(c.state.StartedAt).Awaits && c.state.nextTodo().Attempt != nil && (!outcome.Failed() || c.state.Answer != nil) {
 		c.awaitAnswer(outcome, now)
 		return

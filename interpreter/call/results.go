@@ -116,7 +116,9 @@ func (r results) warnMissingMembers(result *interpreter.CallResult, budget *expr
 	s, where := r.state, r.config.CallPlace()
 	if s.Last.Data.Data == nil && s.Last.Meta.HasNoBody() {
 		// Some APIs end their pages so, some proxies lose bodies, and 202 says that there is no answer yet.
-		if expectsRows := s.Collector != 0 || r.config.Step.Rows != nil; expectsRows && s.Last.Meta.OmitsBody() {
+		expectsRows := s.Collector != 0 || r.config.Step.Rows != nil
+		isNoted := s.Last.Noted && s.Last.Meta.Headers["content-type"] != "" // the tool warns of one whose type says that it has a value
+		if expectsRows && s.Last.Meta.OmitsBody() && !isNoted {
 			result.Warnings = append(result.Warnings, fmt.Sprintf("%s: page %d has an empty body (HTTP %d), and counts as one without rows",
 				where, s.Successes, s.Last.Meta.Status))
 		}
