@@ -55,13 +55,19 @@ func (s *StatefulStep) SliceMove(w *Watermark) *incremental.Move {
 	return w.moveTo(w.Largest, s.home != nil)
 }
 
-// NextSlice returns the slice after the current one, nil for none; pages is the number of pages that the call has
+// NextSlice returns the slice after the current one, nil for none. A source that answers only rows behind the start is asked from before
+// the boundary, as after a watermark. pages is the number of pages that the call has
 // read.
 func (s *StatefulStep) NextSlice(w *Watermark, pages int) *incremental.Slice {
 	if s == nil || !w.ReadsSlices() {
 		return nil
 	}
-	return s.Section.CursorForm().NextSlice(w.Slice, s.Section.Step, pages)
+	form := s.Section.CursorForm()
+	next := form.NextSlice(w.Slice, s.Section.Step, pages)
+	if next != nil && s.Section.OpenStart { // neither the slice before nor this one has the rows at the boundary itself
+		next.From = form.BeforeLag(next.From, s.Section.Lag)
+	}
+	return next
 }
 
 // End describes how a call ends that keeps a state.

@@ -81,7 +81,11 @@ func checkInitialValue(c *checker, i *playbook.Incremental) {
 // checkRangeStart reports a range that loses rows with the same cursor as the watermark.
 func checkRangeStart(c *checker, step *playbook.Step) {
 	i := step.Incremental
-	if !i.OpenStart || i.Lag != 0 || i.CursorPath == "" || cursorIsKey(i, c.pb, step) {
+	if !i.OpenStart || i.Lag != 0 || i.CursorPath == "" {
+		return
+	}
+	isKey := cursorIsKey(i, c.pb, step)
+	if isKey && i.Step == "" {
 		return
 	}
 	lag := ""
@@ -93,6 +97,11 @@ func checkRangeStart(c *checker, step *playbook.Step) {
 	case incremental.Text, incremental.Token:
 	default:
 		return // already reported
+	}
+	if isKey {
+		c.Errorf(placeOfField(i, "range_start"), codeIncremental,
+			"range_start: open loses the row at the end of each slice, which is the start of the next one; write a lag of at least one unit of the source's cursors, such as %s", lag)
+		return
 	}
 	if lag != "" {
 		lag = "a lag of at least one unit of the source's cursors, such as " + lag + ", or "
@@ -151,10 +160,15 @@ func checkSlices(c *checker, step *playbook.Step) {
 	}
 }
 
-// checkRowKey warns about rows that are inserted without a key.
+// checkRowKey reports rows that are inserted without a key.
 func checkRowKey(c *checker, step *playbook.Step) {
 	sink := c.pb.InsertsUnkeyed(step)
 	if sink == nil || c.partial {
+		return
+	}
+	if i := step.Incremental; i.OpenStart && i.Step != "" {
+		c.Errorf(sink.Pos, codeIncremental, "this sink inserts rows without a key, and with range_start: open those at the end of a slice come again in the next one; "+
+			"add key, the columns that identify rows, here or in incremental")
 		return
 	}
 	c.Warnf(sink.Pos, codeIncremental,
