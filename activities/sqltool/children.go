@@ -48,6 +48,7 @@ type parentRows struct {
 type childFigures struct {
 	rows    *interpreter.Rows
 	leftOut interpreter.RowCounts
+	notes   []string
 	done    map[string]WriteResult // by the names of the tables
 }
 

@@ -340,4 +340,7 @@ func (f *childFigures) addResult(w *TableWrite, done WriteResult) {
 	f.leftOut = *f.leftOut.Plus(&w.leftOut)
 	f.leftOut.UnwrittenRows += int(done.unwritten)
 	f.leftOut.UndeletedRows += int(done.undeleted)
+	for _, note := range w.notes {
+		f.notes = appendNew(f.notes, note)
+	}
 }

@@ -1,6 +1,7 @@
 package sqltool
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -128,6 +129,7 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 			if problem := d.NameProblem(column, names); problem != "" {
 				return tool.Errorf("%scolumn %q of table %q cannot be created: %s", w.placeOf(column, true), column, w.Shown, problem)
 			}
+			w.noteOtherSpelling(table, column)
 			names = append(names, column)
 			w.changes = append(w.changes, w.addColumn(d, quoteName(column)+" "+typed))
 		}
@@ -149,6 +151,17 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 	}
 	w.leaveColumns(left)
 	return nil
+}
+
+// noteOtherSpelling notes a column that is added beside one whose name differs only in case or blanks and that no row has: the source
+// has changed its spelling, and the values of one column would be in two.
+func (w *TableWrite) noteOtherSpelling(table []Column, column string) {
+	for _, there := range table {
+		if strings.EqualFold(strings.TrimSpace(column), strings.TrimSpace(there.Name)) && !slices.Contains(w.Columns, there.Name) {
+			w.notes = append(w.notes, fmt.Sprintf("table %q: column %q is added beside %q, which no row has; if they are one, rename it with fields and exclude",
+				w.Shown, column, there.Name))
+		}
+	}
 }
 
 // conformToNothing creates the missing table, if the contract says so.

@@ -1,10 +1,13 @@
 package sqltool
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
@@ -130,6 +133,30 @@ func (w *TableWrite) rowWith(i int, column string, value any) map[string]any {
 	row := maps.Clone(before)
 	row[column] = value
 	return row
+}
+
+// noteDocuments notes columns of JSON that get texts which are lists or maps in JSON, as CSV and SQLite have them: such a text is written
+// as a JSON string, which it is everywhere else too, and its members are not found in the table.
+func (w *TableWrite) noteDocuments(d *Dialect, columns []Column) {
+	if d.Types[kindJSON] == d.Types[kindText] { // the database has texts of JSON
+		return
+	}
+	for _, name := range w.Columns {
+		column := w.columnOf(d, columns, name)
+		if d.KindOf(cmp.Or(column.Base, column.Type)) == kindJSON && slices.ContainsFunc(w.Rows, func(row map[string]any) bool { return isDocument(row[name]) }) {
+			w.notes = append(w.notes, fmt.Sprintf("table %q, column %q of type %s: texts that are JSON are written as JSON strings; write their values with fields: "+
+				"{%s: \"{{ fromJSON(row.%s) }}\"}", w.Shown, name, column.Type, name, name))
+		}
+	}
+}
+
+// isDocument reports whether a value is the text of a list or map in JSON.
+func isDocument(value any) bool {
+	text, _ := value.(string)
+	if text = strings.TrimSpace(text); text == "" || text[0] != '{' && text[0] != '[' {
+		return false
+	}
+	return json.Valid([]byte(text))
 }
 
 // discardsMisfits reports whether values that their column does not hold are left out.

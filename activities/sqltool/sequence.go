@@ -28,6 +28,7 @@ type sequenceOrder struct {
 // orderBySequence decides how the values of sequence_by are ordered: in text columns like the step's cursors, if they
 // are these, else numbers as numbers, times as instants, and other texts by code points.
 func (w *TableWrite) orderBySequence(d *Dialect, columns []Column) {
+	w.notes = nil
 	if w.sequence == "" {
 		return
 	}
@@ -41,7 +42,7 @@ func (w *TableWrite) orderBySequence(d *Dialect, columns []Column) {
 	case w.onlyNumbers(w.sequence):
 		o.as = incremental.Integer
 	}
-	w.order, w.notes = o, nil
+	w.order = o
 	if !o.byColumn && (o.as == "" || o.as == incremental.Text) {
 		w.notes = misorderedNotes(w.sequence, w.Rows)
 	}

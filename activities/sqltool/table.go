@@ -179,6 +179,11 @@ transactions is an error of class retryable. SQLite stores values of any type in
 column: there, evolve widens nothing, discard_value and discard_row go by the declared
 type, and a number that a column of numbers would round is an error.
 
+A text that is a list or map in JSON, as CSV and SQLite have them, stays a text: a column
+of type json or jsonb gets a JSON string, and the run has a warning. fromJSON in fields
+makes a list or map of it. There is also a warning if evolve adds a column beside one
+whose name differs only in case or spaces at its ends, and which no row of the write has.
+
 In both databases, a text goes into a column of numbers, or a key of numbers, only if it
 is a plain number as in JSON, without an exponent: "007", " 12 ", "1e3" and "NaN" are
 differences of data_type. So is a NaN or Infinity that was read from a database; select
@@ -480,6 +485,7 @@ func withFigures(w *TableWrite, result interpreter.ToolResult, written WriteResu
 	leftOut.UndeletedRows += int(written.undeleted)
 	if w.below != nil {
 		result.Meta.Rows, leftOut = result.Meta.Rows.Plus(w.below.rows), *leftOut.Plus(&w.below.leftOut)
+		result.Meta.Notes = append(result.Meta.Notes, w.below.notes...)
 	}
 	if w.table != nil || w.contract != (contract{freeze, freeze, freeze}) || leftOut != (interpreter.RowCounts{}) {
 		result.Meta.LeftOut = &leftOut

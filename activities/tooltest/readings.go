@@ -312,3 +312,62 @@ func misspeltColumnsAreNoted(s *TableTest) {
 		require.Equal(s, test.note, strings.Join(result.Meta.Notes, "\n"), "%v", test.fields)
 	}
 }
+
+// documentsAreNoted: a text that is a list or map in JSON is a JSON string in a column of JSON, whose members nobody finds there, so the
+// write notes it. Other texts, and columns of text, are certainly meant.
+func documentsAreNoted(s *TableTest) {
+	typed, says := "text", ""
+	if s.db.Name == "postgres" {
+		typed, says = "jsonb", `column "j" of type jsonb: texts that are JSON are written as JSON strings; write their values with fields: {j: "{{ fromJSON(row.j) }}"}`
+	}
+	for value, noted := range map[any]bool{`{"a": 1}`: true, "\n[1]": true, "{a}": false, "[": false, "5": false, "null": false, "": false, 5: false} {
+		for _, parent := range []bool{true, false} {
+			types := row{"j": typed, "t": "text"}
+			fields, given := row{"mode": "upsert", "key": "id", "schema_contract": "evolve", "columns": types}, row{"id": 1, "j": value, "t": value}
+			if !parent {
+				items := row{"table": s.itemsTable(), "key": []any{"order_id", "line"}, "with": row{"order_id": "id"}, "columns": types}
+				fields, given = row{"mode": "upsert", "key": "id", "schema_contract": "evolve", "children": row{"items": items}}, row{"id": 1, "items": []any{row{"line": 1, "j": value, "t": value}}}
+			}
+			for range 2 { // the table is made, and is there
+				result, err := s.db.MakeAttempt(s.t, s.WriteInput(fields, given))
+				require.NoError(s, err)
+				if notes := strings.Join(result.Meta.Notes, "\n"); noted {
+					require.Contains(s, notes, says, "%v", value)
+				} else {
+					require.Empty(s, notes, "%v", value)
+				}
+			}
+		}
+	}
+}
+
+// otherSpellingsAreNoted: a column that evolve adds beside one of another spelling is noted if no row has that one.
+func otherSpellingsAreNoted(s *TableTest) {
+	for _, test := range []struct {
+		column string
+		noted  bool
+	}{{"Note", s.db.Name == "postgres"}, {" note ", true}, {"notes", false}} {
+		of, column, noted := *s, test.column, test.noted
+		of.Table = fmt.Sprintf("%s_%x", s.Table, column)
+		of.Create("id bigint PRIMARY KEY, note text")
+		fields := row{"mode": "upsert", "key": "id", "schema_contract": "evolve"}
+		write := func(given ...any) string {
+			result, err := s.db.MakeAttempt(s.t, of.WriteInput(fields, given...))
+			if s.db.Name == "sqlite" && column == "Note" {
+				require.ErrorContains(s, err, "cannot distinguish")
+				return ""
+			}
+			require.NoError(s, err, column)
+			return strings.Join(result.Meta.Notes, "\n")
+		}
+		says := fmt.Sprintf("table %q: column %q is added beside \"note\", which no row has", of.Table, column)
+		if notes := write(row{"id": 1, column: "x"}); noted {
+			require.Contains(s, notes, says)
+		} else {
+			require.Empty(s, notes)
+		}
+		require.Empty(s, write(row{"id": 2, column: "y"}), "it is there")
+		other := " " + column
+		require.Empty(s, write(row{"id": 3, "note": "z", column: "y", other: 1}), "a row has both")
+	}
+}

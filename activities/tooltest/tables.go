@@ -31,7 +31,7 @@ func (s Tables) Run(t *testing.T) {
 		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
 		"words of replace":     wordsOfReplace,
 		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans, "booleans in texts": booleansInTexts,
-		"sequence of texts": sequenceOfTexts, "sequence is noted": sequenceIsNoted, "misspelt columns are noted": misspeltColumnsAreNoted, "older rows are counted": olderRowsAreCounted, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
+		"sequence of texts": sequenceOfTexts, "sequence is noted": sequenceIsNoted, "misspelt columns are noted": misspeltColumnsAreNoted, "documents are noted": documentsAreNoted, "other spellings are noted": otherSpellingsAreNoted, "older rows are counted": olderRowsAreCounted, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
 		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "own fields of staged rows": stagedRowsHaveOwnFields,
 		"new defaults of staged rows": stagedRowsMeetNewDefaults, "defaults beside the table": stagedDefaultsLeaveTheTableFree, "keys of the database": keysOfTheDatabase,
 		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites, "figures of upserts": figuresOfUpserts, "shape": shapedRows,
