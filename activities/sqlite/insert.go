@@ -139,17 +139,9 @@ func (i *inserter) insertStatement(rows int) string {
 		if i.names != "" {
 			values = " (" + i.names + ") VALUES " + strings.Repeat(i.row+", ", rows-1) + i.row
 		}
-		i.statements[rows] = "INSERT " + orAbort(i.TableWrite) + "INTO " + i.QuotedTable() + values + i.ConflictClause(sqltool.HasAll)
+		i.statements[rows] = "INSERT " + i.OrAbort() + "INTO " + i.QuotedTable() + values + i.ConflictClause(sqltool.HasAll)
 	}
 	return i.statements[rows]
-}
-
-// orAbort returns what makes a conflict an error where the table is declared to delete the rows that are in the way.
-func orAbort(w *sqltool.TableWrite) string {
-	if w.DeletesOthers() {
-		return "OR ABORT "
-	}
-	return ""
 }
 
 // columnsAndValues returns the columns of an INSERT and the placeholders of a row. A NOT NULL column that the rows

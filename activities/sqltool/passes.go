@@ -223,6 +223,14 @@ func (c tableColumns) DeletesOthers() bool {
 	return slices.ContainsFunc(c, func(one Column) bool { return one.DeletesOthers })
 }
 
+// OrAbort returns what makes a conflict an error in a statement where the table is declared to delete other rows.
+func (c tableColumns) OrAbort() string {
+	if c.DeletesOthers() {
+		return "OR ABORT "
+	}
+	return ""
+}
+
 // AbsentColumns returns the columns that no row has and a new one needs. A row that is there has them.
 func (w *TableWrite) AbsentColumns() (columns []string) {
 	if !w.upsert {

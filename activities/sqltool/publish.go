@@ -291,8 +291,12 @@ func stagedColumns(columns []string) []string {
 	return lists.Map(columns, func(column string) string { return givenName + "." + quoteName(column) })
 }
 
+// orAbort returns what makes a conflict an error where the target is declared to delete the rows that are in the way: they may be new
+// ones, or not among those that are replaced.
+func (p *difference) orAbort() string { return tableColumns(p.there).OrAbort() }
+
 func (p *difference) insertStatement(condition string) string {
-	return "INSERT INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + strings.Join(stagedColumns(p.columns), ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
+	return "INSERT " + p.orAbort() + "INTO " + p.write.QuotedTable() + " (" + QuoteNames(p.columns) + ") SELECT " + strings.Join(stagedColumns(p.columns), ", ") + " FROM " + p.beside.QuotedTable() + " AS " + givenName +
 		" WHERE " + condition + " ORDER BY " + givenName + "." + orderColumn
 }
 
@@ -404,7 +408,7 @@ func (p *difference) updateRows(written *WriteResult) targetChange {
 	table, beside := p.write.QuotedTable()+" AS "+thereName, p.beside.QuotedTable()+" AS "+givenName
 	differ := " WHERE " + p.sameKey() + " AND " + p.within + " AND " + p.tx.Dialect().Differ(there, staged)
 	return targetChange{
-		"UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM " + beside + differ,
+		"UPDATE " + p.orAbort() + table + " SET " + strings.Join(sets, ", ") + " FROM " + beside + differ,
 		"FROM " + table + ", " + beside + differ, &written.updated, &written.unwritten,
 	}
 }

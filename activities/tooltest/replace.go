@@ -240,6 +240,34 @@ func replaceAll(s *TableTest) {
 	require.Equal(s, publishedResult(1, 3), second.publishRows())
 }
 
+// replaceDeletesNoOthers: a table that is declared to delete rows that are in the way of new ones keeps them, those outside of
+// replace_where too, and the call fails.
+func replaceDeletesNoOthers(s *TableTest) {
+	if s.db.Name != "sqlite" {
+		return
+	}
+	s.Create("id integer PRIMARY KEY, n integer UNIQUE ON CONFLICT REPLACE")
+	for _, test := range []struct {
+		fields row
+		rows   []any
+	}{
+		{row{}, []any{row{"id": 7, "n": 7}, row{"id": 8, "n": 7}}},
+		{row{"key": "id"}, []any{row{"id": 7, "n": 7}, row{"id": 8, "n": 7}}},
+		{row{"key": "id"}, []any{row{"id": 1, "n": 2}, row{"id": 2, "n": 1}}},
+		{row{"replace_where": replaceWhere("id", 2, nil)}, []any{row{"id": 7, "n": 1}}},
+		{row{"key": "id", "replace_where": replaceWhere("id", 2, nil)}, []any{row{"id": 2, "n": 1}}},
+	} {
+		s.replaceContent(row{"id": 1, "n": 1}, row{"id": 2, "n": 2})
+		load := s.beginReplace(test.fields)
+		load.stagePage(test.rows...)
+		require.Contains(s, load.refuseCall(interpreter.StagingPublish).Message, "UNIQUE constraint failed", "%v", test.fields)
+		require.Equal(s, []string{`{"id":1,"n":1}`, `{"id":2,"n":2}`}, s.ContentLines("id, n"), "%v", test.fields)
+	}
+	load := s.beginReplace(row{"key": "id"})
+	load.stagePage(row{"id": 2, "n": 3}, row{"id": 4, "n": 1})
+	require.Equal(s, publishedResult(2, 1), load.publishRows(), "what is replaced is not in the way")
+}
+
 // replaceNothing: no rows are an error, unless the author says else.
 func replaceNothing(s *TableTest) {
 	s.Create("id bigint, word text")

@@ -26,7 +26,7 @@ func (s Tables) Run(t *testing.T) {
 		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "plans have kinds": plansHaveKinds, "widen": columnsWiden,
 		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
 		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
-		"replace by key": replaceByKey, "replace with triggers": replaceWithTriggers, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace rounds": replaceRounds,
+		"replace by key": replaceByKey, "replace with triggers": replaceWithTriggers, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace deletes no others": replaceDeletesNoOthers, "replace rounds": replaceRounds,
 		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "bounded by value": boundedByValue, "newer kept": newerUnchanged, "newer unknown": newerUnknown, "newer in bounds": newerInBounds, "newer never undone": newerNeverUndone, "replace bounded by times": replaceBoundedByTimes,
 		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
 		"words of replace":     wordsOfReplace,
