@@ -140,7 +140,7 @@ func (w *TableWrite) settleColumns(ctx context.Context, tx SchemaTx) (*TableWrit
 		return nil, nil, err
 	}
 	settled.orderBySequence(dialect, columns)
-	settled.noteDocuments(dialect, columns)
+	noteDocuments(&settled, dialect, columns)
 	if w.upsert {
 		settled.forms = settled.formsOfKey(dialect, columns)
 		settled = *settled.withDeletes()

@@ -129,7 +129,7 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 			if problem := d.NameProblem(column, names); problem != "" {
 				return tool.Errorf("%scolumn %q of table %q cannot be created: %s", w.placeOf(column, true), column, w.Shown, problem)
 			}
-			w.noteOtherSpelling(table, column)
+			noteOtherSpelling(w, table, column)
 			names = append(names, column)
 			w.changes = append(w.changes, w.addColumn(d, quoteName(column)+" "+typed))
 		}
@@ -155,7 +155,7 @@ func (w *TableWrite) conformColumns(d *Dialect, table []Column, isNew func(strin
 
 // noteOtherSpelling notes a column that is added beside one whose name differs only in case or blanks and that no row has: the source
 // has changed its spelling, and the values of one column would be in two.
-func (w *TableWrite) noteOtherSpelling(table []Column, column string) {
+func noteOtherSpelling(w *TableWrite, table []Column, column string) {
 	for _, there := range table {
 		if strings.EqualFold(strings.TrimSpace(column), strings.TrimSpace(there.Name)) && !slices.Contains(w.Columns, there.Name) {
 			w.notes = append(w.notes, fmt.Sprintf("table %q: column %q is added beside %q, which no row has; if they are one, rename it with fields and exclude",

@@ -137,7 +137,7 @@ func (w *TableWrite) rowWith(i int, column string, value any) map[string]any {
 
 // noteDocuments notes columns of JSON that get texts which are lists or maps in JSON, as CSV and SQLite have them: such a text is written
 // as a JSON string, which it is everywhere else too, and its members are not found in the table.
-func (w *TableWrite) noteDocuments(d *Dialect, columns []Column) {
+func noteDocuments(w *TableWrite, d *Dialect, columns []Column) {
 	if d.Types[kindJSON] == d.Types[kindText] { // the database has texts of JSON
 		return
 	}
