@@ -75,7 +75,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 		})
 	}
 	to := gate.ToChild(protocol.PlaybookWorkflowName, id, in.Step, attemptSummary(in), actsOnResumes)
-	to.Attributes = input.InitialAttributes()
+	to.Attributes, to.Memo = input.InitialAttributes(), input.InitialMemo()
 	result, err := gate.Send[protocol.Result](scope, to, input, "what step "+in.Step+" passes to the playbook that it runs")
 	cancel()
 	outcome, ended := protocol.EndOf(id, result, err)
@@ -93,7 +93,7 @@ func playChild(ctx workflow.Context, id string, input protocol.Input, in interpr
 // playDetached starts a playbook whose end is not awaited.
 func playDetached(ctx workflow.Context, id string, input protocol.Input, in interpreter.ToolInput) interpreter.Outcome {
 	to := gate.ToDetached(protocol.PlaybookWorkflowName, id, attemptSummary(in))
-	to.Attributes = input.InitialAttributes()
+	to.Attributes, to.Memo = input.InitialAttributes(), input.InitialMemo()
 	started, err := gate.Send[workflow.Execution](ctx, to, input, "what step "+in.Step+" passes to the playbook that it starts")
 	switch {
 	case err == nil:

@@ -7,6 +7,7 @@ package gate
 
 import (
 	"cmp"
+	"maps"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -38,6 +39,8 @@ type Recipient struct {
 	Urgent bool
 	// Attributes are the initial search attributes of a child.
 	Attributes []temporal.SearchAttributeUpdate
+	// Memo is the initial memo of a child, nil for none.
+	Memo map[string]any
 }
 
 type recipientKind int
@@ -236,11 +239,12 @@ func (d Recipient) sendOptions(ctx workflow.Context) workflow.Context {
 		})
 	case isChild, isDetached:
 		options := workflow.ChildWorkflowOptions{
-			WorkflowID: d.ID, WaitForCancellation: true, StaticSummary: d.summary, StaticDetails: d.Details,
+			WorkflowID: d.ID, WaitForCancellation: true, StaticSummary: d.summary, StaticDetails: d.Details, Memo: d.Memo,
 		}
 		if d.kind == isDetached {
 			options.ParentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
 			options.Memo = map[string]any{tree.DetachedMemo: true}
+			maps.Copy(options.Memo, d.Memo)
 		}
 		if len(d.Attributes) > 0 {
 			options.TypedSearchAttributes = temporal.NewSearchAttributes(d.Attributes...)

@@ -120,6 +120,14 @@ func (in Input) InitialAttributes() []temporal.SearchAttributeUpdate {
 	return []temporal.SearchAttributeUpdate{temporal.NewSearchAttributeKeyKeyword(PlaybookAttribute).ValueSet(book.Name)}
 }
 
+// InitialMemo returns the memo of a run that is started with this input; nil for none.
+func (in Input) InitialMemo() map[string]any {
+	if in.Partition == "" {
+		return nil
+	}
+	return map[string]any{PartitionMemo: in.Partition}
+}
+
 // WithoutParent returns the input for a run that no step has started: without the data of a parent run and the
 // files of the workers.
 func (in Input) WithoutParent() Input {

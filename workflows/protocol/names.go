@@ -55,6 +55,10 @@ const ExpectMemo = "expect_within"
 // when the run ends; never if nothing was counted.
 const RowsMemo = "rows"
 
+// PartitionMemo is the memo with the key of the partition that a run was started for, by a backfill, a step or a person. Other runs have
+// none: a run that chooses its partition by the time has it in its status.
+const PartitionMemo = "partition"
+
 // TriggersMemo is the memo that records who triggered runs of a schedule: an interpreter.Said for each trigger
 // time, under TriggerKey. It is part of the memo of the schedule's action, so that a run has it from its start. A
 // run was triggered if its ScheduledAttribute is such a time.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +269,11 @@ func TestGoldenRuns(t *testing.T) {
 		table := render.RunsTable(found, began.Add(3*time.Second), terminal.Paper{Width: width})
 		require.LessOrEqual(t, text.LongestLineLen(table), width)
 		samples.Golden(t, fmt.Sprintf("list/width_%d", width), table+"\n")
+	}
+	for i := range 2 { // the runs of a backfill
+		days := []runs.Found{found[1], found[2]}
+		days[i].Partition = "2026-11-2" + strconv.Itoa(i)
+		require.Contains(t, render.RunsTable(days, began.Add(3*time.Second), terminal.Paper{Width: 120}), days[i].Partition)
 	}
 }
 

@@ -43,8 +43,10 @@ type Found struct {
 	DeadLetters int `json:"dead_letters,omitempty"`
 	// Rows is what the finished steps did to data; for an open run it is up to a minute old. Nil if nothing was
 	// counted.
-	Rows      *interpreter.RowTotals `json:"rows,omitempty"`
-	TaskQueue string                 `json:"task_queue"`
+	Rows *interpreter.RowTotals `json:"rows,omitempty"`
+	// Partition is the key of the partition that the run was started for; "" for none.
+	Partition string `json:"partition,omitempty"`
+	TaskQueue string `json:"task_queue"`
 	// Build is the build of workers that the run is on; nil if its workers have none.
 	Build *Build `json:"build,omitempty"`
 	// Origin is the workflow ID of the run whose iterations this run repeats.
@@ -274,6 +276,7 @@ func foundOf(info *workflowpb.WorkflowExecutionInfo) Found {
 	readAttribute(fields, protocol.OriginAttribute, &run.Origin)
 	readAttribute(fields, protocol.ScheduleAttribute, &run.Schedule)
 	readAttribute(info.GetMemo().GetFields(), protocol.RowsMemo, &run.Rows)
+	readAttribute(info.GetMemo().GetFields(), protocol.PartitionMemo, &run.Partition)
 	run.Started = startedBy(info.GetMemo(), fields)
 	var within float64
 	readAttribute(info.GetMemo().GetFields(), protocol.ExpectMemo, &within)

@@ -51,7 +51,7 @@ func TestEachFieldOfARunIsRead(t *testing.T) {
 				buildAttribute: "clinic:v0.1.0", behaviorAttribute: "Pinned",
 			})},
 			Memo: &commonpb.Memo{Fields: payloadsOf(t, map[string]any{
-				protocol.StartedByMemo: "ada", protocol.StartReasonMemo: "late data", protocol.ExpectMemo: 60.0, protocol.RowsMemo: interpreter.RowTotals{Read: 5},
+				protocol.StartedByMemo: "ada", protocol.StartReasonMemo: "late data", protocol.ExpectMemo: 60.0, protocol.RowsMemo: interpreter.RowTotals{Read: 5}, protocol.PartitionMemo: "2026-02-28",
 				queue.Memo: queue.Ticket{Queue: "q", Since: began},
 			})},
 		}

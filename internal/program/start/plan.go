@@ -66,16 +66,18 @@ func (p *Plan) useAttributes(known connect.Attributes) {
 	p.Input.DeadLetters, p.Input.NextRetry = has(protocol.DeadLettersAttribute), has(protocol.NextRetryAttribute)
 }
 
-// withExpectation returns a memo with the plan's expected duration, which lists read.
-func (p *Plan) withExpectation(memo map[string]any) map[string]any {
-	if p.Expect == 0 {
+// initialMemo returns a memo with the plan's expected duration and its partition, which lists read.
+func (p *Plan) initialMemo(memo map[string]any) map[string]any {
+	if p.Expect == 0 && p.Input.Partition == "" {
 		return memo
 	}
-	with := map[string]any{protocol.ExpectMemo: p.Expect.Seconds()}
-	for name, value := range memo {
-		if name != protocol.ExpectMemo {
-			with[name] = value
-		}
+	with := map[string]any{}
+	maps.Copy(with, memo)
+	if p.Expect != 0 {
+		with[protocol.ExpectMemo] = p.Expect.Seconds()
+	}
+	if p.Input.Partition != "" {
+		with[protocol.PartitionMemo] = p.Input.Partition
 	}
 	return with
 }

@@ -70,7 +70,7 @@ func StartRun(ctx context.Context, to Destination, plan Plan, known connect.Attr
 				Version: worker.WorkerDeploymentVersion{DeploymentName: plan.Build.Deployment, BuildID: plan.Build.ID},
 			}
 		}
-		options.Memo = plan.withExpectation(options.Memo)
+		options.Memo = plan.initialMemo(options.Memo)
 		if plan.Once || plan.Input.Reprocess != nil { // the ID of a reprocess stands for what it does, so it is done once
 			options.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 		}
@@ -102,7 +102,7 @@ func (t Destination) ScheduleAction(plan Plan, input *commonpb.Payload, memo map
 	return &client.ScheduleWorkflowAction{
 		ID: plan.WorkflowID, TaskQueue: t.TaskQueue, Workflow: protocol.PlaybookWorkflowName, Args: []any{input},
 		StaticSummary: plan.Summary, StaticDetails: plan.Details, Priority: plan.Priority(),
-		TypedSearchAttributes: plan.searchAttributes(), Memo: plan.withExpectation(memo),
+		TypedSearchAttributes: plan.searchAttributes(), Memo: plan.initialMemo(memo),
 	}
 }
 
