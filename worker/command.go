@@ -165,7 +165,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.secrets, "secrets-directory", os.Getenv(connection.DirectoryVariable),
 		"folder of secret files, which connections refer to as {from: file, path: NAME}; default none ["+connection.DirectoryVariable+"]")
 	flags.StringVar(&opts.spool, "token-spool", os.Getenv("REPRISE_TOKEN_SPOOL"),
-		"folder of this worker alone, where tokens of logins outlive it, encrypted; default none [REPRISE_TOKEN_SPOOL]")
+		"folder that only this worker uses, where it keeps tokens of logins across restarts, encrypted; default none [REPRISE_TOKEN_SPOOL]")
 	flags.StringVar(&opts.callbackURL, "callback-url", os.Getenv(callback.Variable),
 		"base URL where other systems reach starter serve; requires REPRISE_SECRET_KEY, the same as for serve ["+callback.Variable+"]")
 	flags.StringVar(&opts.rateLimits, "rate-limits", os.Getenv("REPRISE_RATE_LIMITS"),
@@ -190,7 +190,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.IntVar(&opts.cached, "cached-workflows", host.CachedWorkflows,
 		"workflows to keep in memory, about 80 kB each plus their data; others are replayed from history when needed")
 	flags.StringVar(&opts.cacheBytes, "cache-bytes", os.Getenv(host.CacheVariable),
-		"bytes of memory in use above which no workflows are kept; default half of what the process may use ["+host.CacheVariable+"]")
+		"memory in use, in bytes, above which no workflows are kept in memory; default half of what the process may use ["+host.CacheVariable+"]")
 	flags.StringVar(&opts.logLevel, "log-level", cmp.Or(os.Getenv("REPRISE_LOG_LEVEL"), "warn"),
 		"debug, info, warn or error [REPRISE_LOG_LEVEL]")
 	flags.StringVar(&opts.logFormat, "log-format", cmp.Or(os.Getenv("REPRISE_LOG_FORMAT"), "text"), "text or json [REPRISE_LOG_FORMAT]")
@@ -204,7 +204,7 @@ func newCommand() (*cobra.Command, *options) {
 		"host:port to serve Prometheus metrics at /metrics; default none [REPRISE_METRICS_ADDRESS]")
 	flags.BoolVar(&opts.telemetry.headers, "trace-headers", telemetry.TraceHeaders(),
 		"send traceparent with HTTP requests when tracing is on [REPRISE_TRACE_HEADERS]")
-	flags.BoolVar(&opts.sbom, "sbom", false, "print the modules that this worker is built of, as CycloneDX 1.6, and exit")
+	flags.BoolVar(&opts.sbom, "sbom", false, "print the modules that this worker is built from, as CycloneDX 1.6, and exit")
 	return command, opts
 }
 

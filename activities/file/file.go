@@ -80,7 +80,7 @@ format: jsonl
 // fieldTexts describe the fields that say how a file is read and written.
 var fieldTexts = format.FieldTexts{
 	FormatDefault: "by the file's name", Format: "The format; a sink writes jsonl, csv or parquet.",
-	CompressionDefault: "by the first bytes; in a sink by the name", Compression: "The compression of what is read; none takes the bytes as they are. A sink writes with gzip or zstd.",
+	CompressionDefault: "by the first bytes; in a sink by the name", Compression: "The compression of what is read; none uses the bytes as they are. A sink writes with gzip or zstd.",
 }
 
 // docOfTool is what the reference says of the tool.
@@ -136,13 +136,13 @@ appended to, so a sink makes path a folder. Pages of a call and iterations of a 
 staged, each as an object of its own below _staging; at the end of the call or loop they
 become files of about target_size, and then the next manifest, such as
 _manifest/00000012.json, names all files that have the rows, and their hashes. append
-takes over those of the manifest before, overwrite does not. Who reads by the last
-manifest sees the old rows or the new. A call or loop that fails or is cancelled
+keeps the files of the manifest before, overwrite does not. A reader that follows the last
+manifest sees either the old rows or the new ones. A call or loop that fails or is cancelled
 publishes nothing, and overwrite needs that all was read. A single write is a file and
 a manifest at once, as is each write of a step with incremental, or to a path that
-differs between pages or elements. What no manifest names has no rows, and is removed
-after 7 days. Of two writers one follows the other, and neither loses rows. A store has
-to refuse If-None-Match: *, or the write is a final error.
+differs between pages or elements. Files that no manifest names are not part of the
+data, and are removed after 7 days. Two writers take turns, and neither loses rows. A store
+that does not support conditional writes (If-None-Match: *) is a final error.
 
 path may name row, the row as it is written, behind a folder: in
 orders/day={{ row.created_at[:10] }}/, each day is a folder with files and manifests of

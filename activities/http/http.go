@@ -131,8 +131,8 @@ Idempotency-Key lets the server recognize a repeated write.`
 
 // fieldTexts describe the fields that say how an answer is read.
 var fieldTexts = format.FieldTexts{
-	FormatDefault: "by content type, then by name", Format: "The format of the answer; one that failed is JSON or text whatever this says.",
-	CompressionDefault: "by the first bytes", Compression: "The compression of what is read; none takes the bytes as they are.",
+	FormatDefault: "by content type, then by name", Format: "The format of the response. A response with an error status is read as JSON or text in any case.",
+	CompressionDefault: "by the first bytes", Compression: "The compression of what is read; none uses the bytes as they are.",
 }
 
 // Spec describes the tool.

@@ -199,8 +199,8 @@ rounded_values counts such values, and the run has a warning, and rounded_keys t
 columns of the key, by which rows may become one. unwritten_rows counts rows that a
 trigger or rule of the table kept out of it, with a warning too, and undeleted_rows
 those that a trigger kept in it although they should be gone. older_rows counts rows
-that replaced newer ones of an earlier page, by the cursor of the step, for want of
-sequence_by.
+that replaced newer ones of an earlier page, by the cursor of the step, because there is
+no sequence_by.
 
 With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
 of the table. Only rows are replaced, never the table, so it keeps its views, grants,
@@ -262,7 +262,7 @@ is deleted are deleted.
 
 With nested: tables, all lists in the rows that children does not name get a table without
 a description, named after the table of the rows and the field, such as orders_items. Its
-columns are those of the elements, or value for elements that are no maps, the key of the
+columns are those of the elements, or value for elements that are not maps, the key of the
 parent (orders_id), and the place in the list from 0 (orders_items_line). Lists in the
 elements get tables in the same way. The tables need schema_contract evolve, or to exist.
 

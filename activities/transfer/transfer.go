@@ -75,24 +75,23 @@ needed for a batch, not for the source; a row larger than a response may be is a
 kind payload_too_large, which also ends what unpacks to more and more.
 
 Each batch is one transaction, which also records in the table reprise_notes how far the
-source has been read, and which source it was. An attempt asks the table where the one
-before it has stopped, and continues there, so every row is written once, whatever
-fails. Rows of batches before an error stay, except with mode replace and
+source has been read, and which source it was. An attempt continues where the table
+says that the one before it stopped, so every row is written once, whatever fails. Rows of batches before an error stay, except with mode replace and
 delete_missing, which publish all at the end, in one transaction. Errors name the line.
 
 An HTTP body is fetched first, to an unnamed file in the worker's directory, and is
 never larger than its disk. If the connection breaks, the rest is requested with Range
-and If-Range, if the response has a strong ETag or a Last-Modified. A worker that is
-lost has its successor fetch the body again.
+and If-Range, if the response has a strong ETag or a Last-Modified. If a worker is
+lost, the next one fetches the body again.
 
 The rows of a statement are read in the order of order_by, a column of the result whose
 values are unique and never null. Each batch is a statement of its own, for the rows
-behind the last key, and a successor continues there. Two rows with the same key are a
-final error of type not_unique, a null one of type null_key. Rows that are added behind
-the place are read, rows before it are not. Without order_by, an attempt reads all rows
+behind the last key, and the next attempt continues there. Two rows with the same key are a
+final error of type not_unique, a null one of type null_key. Rows that are added after
+that place are read, rows that are added before it are not. Without order_by, an attempt reads all rows
 again, into a file without a name; that needs mode upsert or replace. The statement can
 only read: it begins with select, values or with, and its templates become bind
-parameters. The ledger has the last key of each batch.
+parameters. The ledger records the last key of each batch.
 
 With tool file, to names a file of the worker's directory, to which rows are appended as
 jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
@@ -100,7 +99,7 @@ the file once, whatever fails; rows of batches before an error stay. mode overwr
 refused. With auth, and as parquet, path may name row, and batches are staged below path, each with the place,
 and become files of the next manifest at the end; an error before that publishes nothing.
 
-A source is known by a hash of its bytes. If it is another one when a transfer
+A source is identified by a hash of its bytes. If that has changed when a transfer
 continues, the transfer starts again with modes upsert and replace, and with auth of a
 file; otherwise it fails with a final error of type source_changed. A file that changes while it is read is
 an error of type source_changed and class retryable.

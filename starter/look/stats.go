@@ -38,7 +38,7 @@ func NewStatsCommand(a *cli.App) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.playbook, "playbook", "", "the latest runs of the playbook with this name")
-	flags.IntVar(&options.last, "last", MostRuns, "how many of them")
+	flags.IntVar(&options.last, "last", MostRuns, "how many runs of --playbook")
 	options.server.Add(command)
 	cli.OutputFlag(command, &options.output)
 	return command

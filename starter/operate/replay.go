@@ -37,7 +37,7 @@ func NewReplayCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&o.query, "query", "", "the workflows that match this list filter, instead of RUN")
 	flags.StringVar(&o.since, "since", "7d", "of ended workflows, those that ended since then, such as 24h, 7d or 2026-01-31")
-	flags.IntVar(&o.sample, "sample", 1000, "most ended workflows to replay, spread over types and playbooks; 0 for none")
+	flags.IntVar(&o.sample, "sample", 1000, "how many ended workflows to replay at most, spread over types and playbooks; 0 for none")
 	flags.StringVar(&o.from, "from", "", "replay the histories in this folder, without a server")
 	flags.StringVar(&o.save, "save", "", "also write the histories to this folder, without values")
 	o.server.Add(command)

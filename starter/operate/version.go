@@ -21,7 +21,7 @@ func NewVersionCommand(a *cli.App) *cobra.Command {
 			return a.ShowDocument(output, version, version.Text())
 		},
 	}
-	command.Flags().BoolVar(&sbom, "sbom", false, "print the modules that starter is built of, as CycloneDX 1.6 JSON")
+	command.Flags().BoolVar(&sbom, "sbom", false, "print the modules that starter is built from, as CycloneDX 1.6 JSON")
 	cli.OutputFlag(command, &output)
 	return command
 }
