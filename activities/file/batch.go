@@ -81,11 +81,23 @@ func (t *Tool) readBatch(ctx context.Context, in interpreter.ToolInput, options 
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	meta := interpreter.ToolMeta{Next: next}
+	if options.Format == format.CSV {
+		meta.Notes = format.RepeatedHeader(batch, rows.source.What, rowsBefore(in.Batch))
+	}
 	page := any(batch)
 	for _, name := range slices.Backward(in.Batch.Path) {
 		page = map[string]any{name: page}
 	}
-	return interpreter.ToolResult{Data: expression.Of(page), Meta: interpreter.ToolMeta{Next: next}}, nil
+	return interpreter.ToolResult{Data: expression.Of(page), Meta: meta}, nil
+}
+
+// rowsBefore is how many rows of the file come before those of a batch.
+func rowsBefore(batch *interpreter.RowBatch) int64 {
+	if batch.After == nil {
+		return 0
+	}
+	return batch.After.Rows
 }
 
 // rowStream are the rows of an open file, from a place.

@@ -328,6 +328,26 @@ func TestErrorsOfBatches(t *testing.T) {
 	require.ErrorContains(t, err, "set batch, with which the rows of a source are read in batches")
 }
 
+// TestRepeatedHeadersAreNoted: a file that is read at once, or in batches, has a note for a header among its rows.
+func TestRepeatedHeadersAreNoted(t *testing.T) {
+	t.Parallel()
+	l := &lake{dir: t.TempDir()}
+	c := activities.NewCatalogue(activities.Resources{Directory: l.dir, MaxResponseBytes: 1 << 20})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	l.put(t, "joined.csv", "id,n\n1,a\nid,n\n2,b\n", time.Now())
+	in := fileInput(map[string]any{"path": "joined.csv", "batch": 1})(t)
+	in.Batch = &interpreter.RowBatch{}
+	for _, notes := range []int{0, 1, 0} {
+		page, err := tooltest.Call(t, c, "file", "file", in)
+		require.NoError(t, err)
+		require.Len(t, page.Meta.Notes, notes)
+		in.Batch = &interpreter.RowBatch{After: page.Meta.Next}
+	}
+	whole, err := tooltest.Call(t, c, "file", "file", fileInput(map[string]any{"path": "joined.csv"})(t))
+	require.NoError(t, err)
+	require.Contains(t, whole.Meta.Notes[0], "row 2 of joined.csv")
+}
+
 // TestLargeBatches: a batch is bounded by its bytes too, and JSON is read at once only where it fits.
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()

@@ -245,6 +245,8 @@ func (t *Tool) readWhole(ctx context.Context, in interpreter.ToolInput, path str
 		return interpreter.ToolResult{}, tool.TooLargeErrorf("read %s: it is larger than the limit of %d bytes as JSON", path, t.res.MaxPayload)
 	case err == nil && options.Format == format.XML:
 		return interpreter.ToolResult{Data: expression.Of(v), Meta: interpreter.ToolMeta{Notes: format.LoneElements(v, path)}}, nil
+	case err == nil && options.Format == format.CSV:
+		return interpreter.ToolResult{Data: expression.Of(v), Meta: interpreter.ToolMeta{Notes: format.RepeatedHeader(v, path, 0)}}, nil
 	case err == nil:
 		return interpreter.ToolResult{Data: expression.Of(v)}, nil
 	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):

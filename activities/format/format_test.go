@@ -436,6 +436,18 @@ func TestASCIIHasNoMore(t *testing.T) {
 	}
 }
 
+// TestRepeatedHeader: a row whose values are the names of its columns is a header, unless it has one column, where that may be a value.
+func TestRepeatedHeader(t *testing.T) {
+	t.Parallel()
+	row := func(id, name any) any { return map[string]any{"id": id, "name": name} }
+	notes := format.RepeatedHeader([]any{row("1", "a"), row("id", "name"), row("id", "name")}, "it", 10)
+	require.Len(t, notes, 1)
+	require.Contains(t, notes[0], "row 12 of it has the names of the columns as its values")
+	for _, rows := range []any{[]any{row("id", "a"), row("id", nil), row("name", "id")}, []any{map[string]any{"id": "id"}}, []any{map[string]any{}}, []any{"id"}, nil} {
+		require.Empty(t, format.RepeatedHeader(rows, "it", 0), rows)
+	}
+}
+
 // TestLoneElements: an element that is a list beside one where it is a value would make a column of texts and JSON.
 func TestLoneElements(t *testing.T) {
 	t.Parallel()

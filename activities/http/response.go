@@ -76,8 +76,11 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 		Status: response.StatusCode, Headers: tool.AnswerHeaders(headers), Links: related, URL: finalURL(response.Request),
 		Notes: answerNotes(response, body, options.Format),
 	}
-	if options.Format == format.XML {
-		meta.Notes = append(meta.Notes, format.LoneElements(data, "the response of "+requestPath(response.Request))...)
+	switch from := "the response of " + requestPath(response.Request); options.Format {
+	case format.XML:
+		meta.Notes = append(meta.Notes, format.LoneElements(data, from)...)
+	case format.CSV:
+		meta.Notes = append(meta.Notes, format.RepeatedHeader(data, from, 0)...)
 	}
 	if wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); found {
 		seconds := wait.Seconds()

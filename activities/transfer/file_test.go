@@ -65,6 +65,23 @@ func (w *world) cut(name string, bytes int64) {
 	require.NoError(w, os.Truncate(filepath.Join(w.dir, name), max(0, info.Size()-bytes)))
 }
 
+// TestRepeatedHeadersAreNoted: where files with headers were joined, a header is a row, and the run says so.
+func TestRepeatedHeadersAreNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for content, notes := range map[string]int{"id,name,note\n1,a,\nid,name,note\n2,b,\n": 1, "id,name,note\n1,name,note\n": 0} {
+		w.put("joined.csv", []byte(content))
+		to := w.table("sqlite")
+		to["schema_contract"] = map[string]any{"data_type": "discard_row"}
+		result, err := w.move(fmt.Sprint("joined", notes), "sqlite", map[string]any{"from": map[string]any{"tool": "file", "path": "joined.csv"}, "to": to, "batch": 1})
+		require.NoError(t, err)
+		require.Len(t, result.Meta.Notes, notes)
+		if notes > 0 {
+			require.Contains(t, result.Meta.Notes[0], "row 2 of joined.csv has the names of the columns as its values")
+		}
+	}
+}
+
 // TestFilesHaveRowsOnce: whichever append a worker dies at, another one continues, and the file has what another reader of CSV finds in
 // the source, behind what was there before.
 func TestFilesHaveRowsOnce(t *testing.T) {

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -309,6 +310,9 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 		next.Batches--
 	}
 	next.Read, next.Done = b.last, b.last && !m.staged
+	if m.source != nil && cmp.Or(m.options.Format, m.source.Format) == format.CSV {
+		m.addNotes(format.RepeatedHeader(b.rows, m.what(), m.at.Rows))
+	}
 	in, notes, err := m.batchInput(ctx, b.rows)
 	if err == nil {
 		in = m.stagingInput(in, "")
