@@ -69,12 +69,23 @@ func checkCursorPath(c *checker, step *playbook.Step) {
 // wholeText matches the text of a whole number.
 var wholeText = regexp.MustCompile(`^-?[0-9]+$`)
 
-// checkInitialValue warns about a number that is compared as text.
+// dayFirstText matches the text of a date that begins with the day, the month or the name of one.
+var dayFirstText = regexp.MustCompile(`^([0-9]{1,2}[-./ ][0-9]{1,2}[-./ ][0-9]{2,4}\b|((Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )?([0-9]{1,2}[- ])?` +
+	`(Jan(uary)?|Feb(ruary)?|Mar(ch)?|Apr(il)?|May|June?|July?|Aug(ust)?|Sep(t(ember)?)?|Oct(ober)?|Nov(ember)?|Dec(ember)?)[- ][0-9])`)
+
+// checkInitialValue warns about a number or a date that is compared as text.
 func checkInitialValue(c *checker, i *playbook.Incremental) {
 	text, isText := i.InitialValue.(string)
-	if isText && i.Type == incremental.Text && !i.Words.Has("type") && wholeText.MatchString(text) {
+	if !isText || i.Type != incremental.Text || i.Words.Has("type") {
+		return
+	}
+	switch {
+	case wholeText.MatchString(text):
 		c.Warnf(placeOfField(i, "initial_value"), codeIncremental,
 			"%q is text, and as text 10 sorts before 9; write initial_value: %s without quotes, or type: text if this is intended", text, text)
+	case dayFirstText.MatchString(text):
+		c.Warnf(placeOfField(i, "initial_value"), codeIncremental,
+			"%q is text, and as text 31/01/2024 sorts behind 01/02/2024; write the format of the dates, such as format: \"%%d/%%m/%%Y\", or type: text if this is intended", text)
 	}
 }
 
