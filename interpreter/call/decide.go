@@ -283,6 +283,9 @@ func (c *Call) fetchNextPage(d ruling) {
 	case repeats:
 		c.planEnd(c.newReader().newResults().repeatedResult(d, "the request for page %d was already made in this call", c.state.Successes+1), page...)
 	default:
+		if c.config.Sink == nil {
+			c.state.NoteOffset(then.NextCall, c.state.Request.Fields[playbook.FieldParams].Data, next.Fields[playbook.FieldParams].Data, c.state.rowsOfPage(), c.state.Successes)
+		}
 		c.state.Counters.NewRequest(c.config.Policies)
 		c.state.Todo = slices.Concat(page, attemptAfter(c.newReader().newResults().waitOf(d.Decision), &next))
 		c.state.continueAfterPage()

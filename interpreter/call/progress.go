@@ -76,6 +76,9 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	if s.countRead(config, contribution.Data); config.comparesRows() {
 		s.CompareRows(contribution.Data)
 	}
+	if text := s.SkippedText(s.rowsOfPage()); text != "" {
+		s.warnOnce(config.CallPlace() + ": " + text)
+	}
 	if section == nil {
 		return nil
 	}
@@ -86,6 +89,12 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	}
 	s.Watermark = s.Watermark.CountOlder(section, contribution.Data, config.Book.UnsequencedKey(config.Step))
 	return nil
+}
+
+// rowsOfPage returns how many rows the last page had, those that were excluded too.
+func (s *State) rowsOfPage() int {
+	rows, _ := s.Last.Contribution.Data.([]any)
+	return max(len(rows)+s.Last.Excluded, page.LongestList(s.Last.Data.Data, 0))
 }
 
 // comparesRows reports whether the call has pages whose rows have to differ from those of the page before.

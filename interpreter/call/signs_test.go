@@ -160,6 +160,25 @@ func TestWhereThatNamesNothing(t *testing.T) {
 	require.Len(t, endedBy(t, paged, one, other).Warnings, 1)
 }
 
+// TestOffsetsThatSkipRows: an offset that is counted in pages leaves out rows of an API that gives fewer than are requested.
+func TestOffsetsThatSkipRows(t *testing.T) {
+	t.Parallel()
+	page := func(ids ...any) any { return map[string]any{"data": ids, "limit": 2} }
+	lines := func(params, next string) string {
+		return "    params: {" + params + "}\n    rows: data\n    retry:\n      - {when: \"{{ len(response.data) > 0 }}\", then: {next_call: {params: {" + next + "}}}}\n"
+	}
+	const counted = "offset: \"{{ _retry.page * 4 }}\""
+	skips := endedBy(t, lines("offset: 0, limit: 4", counted), page(1, 2), page(5, 6), page(9), page())
+	require.Len(t, skips.Warnings, 1, "the first of two")
+	require.Contains(t, skips.Warnings[0], "page 1 had 2 rows, but offset moved by 4, and there were more: the rows between are missing")
+	require.Empty(t, endedBy(t, lines("offset: 0, limit: 4", counted), page(1, 2, 3, 4), page(5, 6), page()).Warnings, "a short last page")
+	require.Empty(t, endedBy(t, lines("offset: 0", "offset: \"{{ len(pages) }}\""), page(1, 2), page(3, 4), page()).Warnings)
+	require.Empty(t, endedBy(t, lines("offset: 0", "offset: \"{{ response.data[-1] + 1 }}\""), page(1, 7), page(9), page()).Warnings, "the response says where")
+	const day = "from: \"{{ _retry.page * 86400 }}\""
+	require.Empty(t, endedBy(t, lines("from: 0", day), page(1, 7), page(9), page()).Warnings, "a time")
+	require.Len(t, endedBy(t, lines("start: 0, rows: 9", "start: \"{{ _retry.page * 9 }}\""), page(1, 7), page(9), page()).Warnings, 1)
+}
+
 // TestTotalsThatShrink: rows that disappear while pages by number are read move others to pages that were read before.
 func TestTotalsThatShrink(t *testing.T) {
 	t.Parallel()

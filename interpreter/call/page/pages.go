@@ -21,6 +21,8 @@ type Pages struct {
 	Detached  int              `json:"detached,omitempty"`  // number of elements of Collected that are only in the workflow
 	LastRows  string           `json:"last_rows,omitempty"` // digest of the rows of the previous page, "" for none
 	SameRows  int              `json:"same_rows,omitempty"` // number of pages with the rows of the page before them
+	// Skipped says that the current request may have left out rows; nil if not.
+	Skipped *SkippedRows `json:"skipped,omitempty"`
 }
 
 // AfterRestart returns the pages of a call that restarts.
@@ -34,7 +36,12 @@ func (p *Pages) RemoveCollected() []any {
 }
 
 // StartSlice begins a slice: its first page is not compared with earlier pages.
-func (p *Pages) StartSlice() { p.PagedBy, p.LastPage, p.LastRows = nil, "", "" }
+func (p *Pages) StartSlice() {
+	p.PagedBy, p.LastPage, p.LastRows = nil, "", ""
+	if p.Skipped != nil && !p.Skipped.Told {
+		p.Skipped = nil
+	}
+}
 
 // RecordMatches records policies that matched a success.
 func (p *Pages) RecordMatches(numbers ...int) {

@@ -1,0 +1,77 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+
+	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
+)
+
+// An offset that is counted in pages leaves out rows if the API gives fewer per page than the policy counts: many cap what a request asks
+// for. That the next page has rows shows that this was not the last one.
+
+// SkippedRows describes a request whose offset is behind rows that the page before it did not have. Kept with the state of the call.
+type SkippedRows struct {
+	Param string `json:"param"`
+	By    int    `json:"by"`   // how far the offset moved
+	Rows  int    `json:"rows"` // what the page had
+	Page  int    `json:"page"` // number of that page
+	// Told says that a page with rows has followed, and a warning was given: later pages of the call give no other.
+	Told bool `json:"told,omitempty"`
+}
+
+var (
+	// offsetNames are the names of parameters that count rows.
+	offsetNames = []string{"offset", "skip", "startat", "startindex", "startrow", "firstresult"}
+	// startNames may also be those of times, unless the request names as many rows.
+	startNames = []string{"start", "from"}
+	sizeNames  = []string{"limit", "rows", "size", "pagesize", "perpage", "count", "maxresults", "num", "take", "top"}
+)
+
+// NoteOffset compares the parameters of two requests of a call that follow each other, of which the first had rows. Only an offset that
+// the policy computes without reading the response is compared: a response may know better.
+func (p *Pages) NoteOffset(next *playbook.NextCall, before, after any, rows, number int) {
+	if p.Skipped != nil && p.Skipped.Told {
+		return
+	}
+	p.Skipped = nil
+	if next.Params == nil || rows <= 0 {
+		return
+	}
+	for _, entry := range next.Params.Entries {
+		if !entry.Value.UsesAny("_retry") || entry.Value.UsesAny("response", "page", "pages", "this", "result", "data") {
+			continue
+		}
+		from, isFrom := totalOf(expression.MapMember(before, entry.Key)).(int)
+		to, isTo := totalOf(expression.MapMember(after, entry.Key)).(int)
+		by := to - from
+		if !isFrom || !isTo || by <= rows {
+			continue
+		}
+		if name := plainName([]any{entry.Key}); slices.Contains(offsetNames, name) || slices.Contains(startNames, name) && namesSize(after, by) {
+			p.Skipped = &SkippedRows{Param: entry.Key, By: by, Rows: rows, Page: number}
+		}
+	}
+}
+
+// namesSize reports whether a parameter requests that many rows.
+func namesSize(params any, rows int) bool {
+	object, _ := params.(map[string]any)
+	return slices.ContainsFunc(playbook.SortedKeys(object), func(key string) bool {
+		return slices.Contains(sizeNames, plainName([]any{key})) && totalOf(object[key]) == rows
+	})
+}
+
+// SkippedText describes rows that the request of a page with rows has left out; "" for none, and if it has described some before.
+func (p *Pages) SkippedText(rows int) string {
+	skipped := p.Skipped
+	if skipped == nil || skipped.Told || rows <= 0 {
+		return ""
+	}
+	told := *skipped
+	told.Told = true
+	p.Skipped = &told
+	return fmt.Sprintf("page %d had %d rows, but %s moved by %d, and there were more: the rows between are missing; the API may give fewer rows than are requested, "+
+		"so add up those that came, such as len(pages)", skipped.Page, skipped.Rows, skipped.Param, skipped.By)
+}
