@@ -16,8 +16,28 @@ import (
 // TestEachFieldOfATableIsRead: a field that is documented and that nothing reads would be ignored in silence.
 func TestEachFieldOfATableIsRead(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.go")
+	named := textsOf(t, "*.go")
+	for _, field := range TableFields() {
+		assert.NotZero(t, named[field.Name], "nothing reads the field %s of tables: read it in planWrite (activities/sqltool/table.go)", field.Name)
+	}
+}
+
+// TestEachFieldOfATableHasACase: a field that is read and not obeyed is noticed only by a write that has it.
+func TestEachFieldOfATableHasACase(t *testing.T) {
+	t.Parallel()
+	named := textsOf(t, "../tooltest/*.go")
+	for _, field := range TableFields() {
+		assert.NotZero(t, named[field.Name],
+			"no case writes with the field %s: write one as a function in activities/tooltest, and name it in Tables.Run (tables.go)", field.Name)
+	}
+}
+
+// textsOf counts the texts of files, but for those of tests and of the table of fields.
+func textsOf(t *testing.T, pattern string) map[string]int {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	require.NoError(t, err)
+	require.NotEmpty(t, files)
 	named := map[string]int{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
@@ -37,7 +57,5 @@ func TestEachFieldOfATableIsRead(t *testing.T) {
 			return true
 		})
 	}
-	for _, field := range TableFields() {
-		assert.NotZero(t, named[field.Name], "nothing reads the field %s of tables: read it in planWrite (activities/sqltool/table.go)", field.Name)
-	}
+	return named
 }

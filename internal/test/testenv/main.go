@@ -25,6 +25,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -106,9 +107,13 @@ func Golden(t testing.TB, update bool, name, got string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
 	}
-	want, err := os.ReadFile(path)
+	test, _, _ := strings.Cut(t.Name(), "/")
+	folder, err := os.Getwd()
 	require.NoError(t, err)
-	require.Equal(t, string(want), got)
+	hint := fmt.Sprintf("%s, which (cd %s && go test . -run '^%s$' -update) writes, if the difference is right", path, folder, test)
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, hint)
+	require.Equal(t, string(want), got, hint)
 }
 
 // ProcessesWith returns the IDs of the running processes whose environment has the entry "NAME=value". A test that starts
