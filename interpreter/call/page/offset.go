@@ -17,8 +17,8 @@ type SkippedRows struct {
 	By    int    `json:"by"`   // how far the offset moved
 	Rows  int    `json:"rows"` // what the page had
 	Page  int    `json:"page"` // number of that page
-	// Told says that a page with rows has followed, and a warning was given: later pages of the call give no other.
-	Told bool `json:"told,omitempty"`
+	// Reported says that a page with rows has followed, and a warning was given: later pages of the call give no other.
+	Reported bool `json:"reported,omitempty"`
 }
 
 var (
@@ -32,7 +32,7 @@ var (
 // NoteOffset compares the parameters of two requests of a call that follow each other, of which the first had rows. Only an offset that
 // the policy computes without reading the response is compared: a response may know better.
 func (p *Pages) NoteOffset(next *playbook.NextCall, before, after any, rows, number int) {
-	if p.Skipped != nil && p.Skipped.Told {
+	if p.Skipped != nil && p.Skipped.Reported {
 		return
 	}
 	p.Skipped = nil
@@ -66,12 +66,12 @@ func namesSize(params any, rows int) bool {
 // SkippedText describes rows that the request of a page with rows has left out; "" for none, and if it has described some before.
 func (p *Pages) SkippedText(rows int) string {
 	skipped := p.Skipped
-	if skipped == nil || skipped.Told || rows <= 0 {
+	if skipped == nil || skipped.Reported || rows <= 0 {
 		return ""
 	}
-	told := *skipped
-	told.Told = true
-	p.Skipped = &told
+	reported := *skipped
+	reported.Reported = true
+	p.Skipped = &reported
 	return fmt.Sprintf("page %d had %d rows, but %s moved by %d, and there were more: the rows between are missing; the API may give fewer rows than are requested, "+
 		"so add up those that came, such as len(pages)", skipped.Page, skipped.Rows, skipped.Param, skipped.By)
 }

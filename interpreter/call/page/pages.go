@@ -38,7 +38,7 @@ func (p *Pages) RemoveCollected() []any {
 // StartSlice begins a slice: its first page is not compared with earlier pages.
 func (p *Pages) StartSlice() {
 	p.PagedBy, p.LastPage, p.LastRows = nil, "", ""
-	if p.Skipped != nil && !p.Skipped.Told {
+	if p.Skipped != nil && !p.Skipped.Reported {
 		p.Skipped = nil
 	}
 }
