@@ -15,7 +15,7 @@ var jsonFunctions = []function{
 	},
 	{
 		name: "fromJSON", min: 1, max: 1, signature: "fromJSON(text)",
-		doc: "The value of a JSON text. Numbers stay exact.", call: callFromJSON,
+		doc: "The value of a JSON text. Numbers stay exact, and a key that occurs twice is an error.", call: callFromJSON,
 	},
 	{
 		name: "toBase64", min: 1, max: 1, signature: "toBase64(text)",
@@ -54,7 +54,7 @@ func callFromJSON(b *Budget, args []any) (any, error) {
 	if err := b.chargeWork(n, n*bytesPerItem); err != nil {
 		return nil, err
 	}
-	v, err := Decode([]byte(s))
+	v, err := DecodeExact([]byte(s)) // the text comes from outside, as the body of a response does
 	if err != nil {
 		return nil, fmt.Errorf("fromJSON cannot read %s: %w", describeValue(s), err)
 	}

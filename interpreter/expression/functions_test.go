@@ -334,6 +334,8 @@ func TestFunctionErrors(t *testing.T) {
 		{"date", `[1772368200000]`, `date: 1772368200000 seconds since 1970 are beyond the year 9999; divide milliseconds by 1000`},
 		{"duration", `["1 day"]`, `duration cannot read the string "1 day"; expected a duration such as 500ms, 90s or 1h30m`},
 		{"fromJSON", `["{"]`, `fromJSON cannot read the string "{": not JSON: unexpected EOF at byte 1`},
+		{"fromJSON", `["{\"a\": 1, \"a\": 2}"]`, `fromJSON cannot read the string "{\"a\": 1, \"a\": 2}": the key "a" occurs twice in the object that ends at byte 16: a value would lose data`},
+		{"fromJSON", `["\"\\ud800\""]`, `fromJSON cannot read the string "\"\\ud800\"": the text at byte 0 has half of a surrogate pair, which is not a character: a value would lose data`},
 		{"fromJSON", `[null]`, `fromJSON needs a string, not nil`},
 		{"fromBase64", `["/w=="]`, `fromBase64 would return bytes that are not UTF-8 text; use a tool for bytes`},
 		{"fromBase64", `["%"]`, `fromBase64 cannot read the string "%": illegal base64 data at input byte 0`},
