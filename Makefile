@@ -82,7 +82,7 @@ moving: bin/devserver ## kill workers, servers and PostgreSQL under 300 runs tha
 
 .PHONY: logins
 logins: bin/devserver ## kill workers and servers at 300 points of exchanges of refresh tokens (LOGINSFLAGS='-logins.kills=1000 -logins.points=received')
-	@cd internal/test/logins && go test -count=1 -timeout 6h -parallel 6 -run '^TestManyKills$$' -logins.kills=300 $(LOGINSFLAGS)
+	@cd internal/test/logins && go test -count=1 -timeout 6h -run '^TestManyKills$$' -logins.kills=300 $(LOGINSFLAGS)
 
 .PHONY: rotations
 rotations: bin/devserver ## change each kind of secret 50 times while 200 runs use them (ROTATIONSFLAGS='-rotations 200 -rotation.runs 1000')

@@ -22,8 +22,12 @@ const (
 	onceVariable  = "LOGINS_KILLED"
 )
 
+// width is how many tests run at once: most of their time they wait for the server to notice that a worker is dead.
+const width = 6
+
 func TestMain(m *testing.M) {
 	testworker.Main(killAt(os.Getenv(pointVariable), os.Getenv(onceVariable)))
+	testenv.RunInParallel(width)
 	testenv.Main(m)
 }
 
