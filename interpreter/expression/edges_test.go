@@ -97,16 +97,18 @@ func TestEvalEdges(t *testing.T) {
 	}
 
 	for source, says := range map[string]string{
-		`s < xs`:             "cannot compare string with list; only two numbers or two strings have an order",
-		`xs < n`:             "cannot compare list with number; only two numbers or two strings have an order",
-		`xs < s`:             "cannot compare list with string; only two numbers or two strings have an order",
-		`n < s`:              "int(x) or float(x) makes a number of a string",
-		`s < n`:              "int(x) or float(x) makes a number of a string",
-		`take(xs, -1)`:       "not negative",
-		`date(253402300800)`: "beyond the year 9999",
-		`least - 1`:          "64 bits",
-		`-1 * least`:         "64 bits",
-		`int("+")`:           "int",
+		`groupBy([1, 1.0, "1"], #)`: `groupBy would put keys of two types, number and string, into one group, since both become the text "1"; make them one type, such as string(.id)`,
+		`groupBy(["", nil], #)`:     `groupBy would put keys of two types, string and nil, into one group, since both become the text ""; make them one type, such as .id ?? "none"`,
+		`s < xs`:                    "cannot compare string with list; only two numbers or two strings have an order",
+		`xs < n`:                    "cannot compare list with number; only two numbers or two strings have an order",
+		`xs < s`:                    "cannot compare list with string; only two numbers or two strings have an order",
+		`n < s`:                     "int(x) or float(x) makes a number of a string",
+		`s < n`:                     "int(x) or float(x) makes a number of a string",
+		`take(xs, -1)`:              "not negative",
+		`date(253402300800)`:        "beyond the year 9999",
+		`least - 1`:                 "64 bits",
+		`-1 * least`:                "64 bits",
+		`int("+")`:                  "int",
 	} {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()

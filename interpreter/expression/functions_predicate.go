@@ -49,7 +49,7 @@ var predicateFunctions = []function{
 	},
 	{
 		name: "groupBy", min: 2, max: 2, signature: "groupBy(xs, key)", predicate: needsPredicate,
-		doc: "The elements grouped by the key: a map of lists in their order. Keys become text.",
+		doc: "The elements grouped by the key: a map of lists in their order. Keys become text; 1 beside \"1\", or nil beside \"\", is an error.",
 	},
 	{
 		name: "sortBy", min: 2, max: 3, signature: `sortBy(xs, key[, "desc"])`, predicate: needsPredicate,

@@ -44,7 +44,7 @@ func opGroup(b *Budget, pairs any) (any, error) {
 	if err := b.chargeList(len(list)); err != nil {
 		return nil, err
 	}
-	out := map[string]any{}
+	out, types := map[string]any{}, map[string]string{}
 	for _, p := range list {
 		key, element := splitPair(p)
 		name, err := textOf(b, shortestNumber(key))
@@ -59,10 +59,23 @@ func opGroup(b *Budget, pairs any) (any, error) {
 			if err := b.chargePairs(1); err != nil {
 				return nil, err
 			}
+			types[name] = TypeName(key)
+		} else if types[name] != TypeName(key) {
+			return nil, mixedGroup(name, types[name], TypeName(key))
 		}
 		out[name] = append(group, element)
 	}
 	return out, nil
+}
+
+// mixedGroup returns the error for two keys that differ and have the same text.
+func mixedGroup(text, a, b string) error {
+	hint := "string(.id)"
+	if a == "nil" || b == "nil" {
+		hint = `.id ?? "none"`
+	}
+	return fmt.Errorf("groupBy would put keys of two types, %s and %s, into one group, since both become the text %q; make them one type, such as %s",
+		a, b, text, hint)
 }
 
 // opSortBy computes sortBy from a list of [key, element]. Elements with equal keys keep their order, and nil comes

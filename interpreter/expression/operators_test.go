@@ -334,7 +334,7 @@ func TestMatches(t *testing.T) {
 func TestGroupAndSort(t *testing.T) {
 	t.Parallel()
 
-	groups, err := opGroup(fresh(), value(t, `[[1, "a"], ["1", "b"], [true, "c"], [null, "d"], [[1], "e"], [1, "f"]]`))
+	groups, err := opGroup(fresh(), value(t, `[[1, "a"], [1.0, "b"], [true, "c"], [null, "d"], [[1], "e"], [1, "f"]]`))
 	require.NoError(t, err)
 	require.Equal(t, `{"":["d"],"1":["a","b","f"],"[1]":["e"],"true":["c"]}`, encoded(t, groups))
 
