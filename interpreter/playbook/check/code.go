@@ -86,7 +86,17 @@ func checkMain(c *checker, call playbook.CallAt, node *playbook.Node, code strin
 		}
 	default:
 		checkArgs(c, main, node, call, c.suppliedArgs(call.Step, call.Action.Args))
+		checkResult(c, main, node, call)
 	}
+}
+
+// checkResult warns about a main without a result that a sink should write.
+func checkResult(c *checker, main *pythonMain, node *playbook.Node, call playbook.CallAt) {
+	sinks := call.Step.SuccessSinks()
+	if main.returns || len(sinks) == 0 || sinks[0].Action.Args != nil {
+		return
+	}
+	c.Warnf(node.Position(main.at), codeCodeMain, "main returns nothing, so the sink on line %d gets no rows; write return with them", sinks[0].Pos.Line)
 }
 
 // supply has the args that a call may get.

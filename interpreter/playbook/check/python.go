@@ -16,6 +16,8 @@ type pythonMain struct {
 	params []pythonParam
 	// open says that main accepts any keyword argument.
 	open bool
+	// returns says that the code has a return, yield or raise: without one, main never gives a result, and never fails.
+	returns bool
 }
 
 type pythonParam struct {
@@ -34,6 +36,7 @@ func (m *pythonMain) paramNames() []string {
 var (
 	pythonDef  = regexp.MustCompile(`(?m)^(async[ \t]+)?def[ \t]+(main)[ \t]*(?:\[[^\]]*\])?\(`)
 	pythonBind = regexp.MustCompile(`(?m)^\s+(?:async[ \t]+)?def[ \t]+main\b|\bmain\s*(?::[^=\n]*)?=[^=]|\bimport\b[^\n]*\bmain\b|\bimport[ \t]+\*|\bglobals\(|\bmain\s*,|\bclass[ \t]+main\b`)
+	pythonEnd  = regexp.MustCompile(`\b(return|yield|raise|lambda)\b`)
 	pythonName = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 )
 
@@ -46,7 +49,7 @@ func readMain(code string) *pythonMain {
 		return nil
 	}
 	at := found[0]
-	main := &pythonMain{at: len([]rune(plain[:at[4]])), async: at[2] >= 0}
+	main := &pythonMain{at: len([]rune(plain[:at[4]])), async: at[2] >= 0, returns: pythonEnd.MatchString(plain)}
 	text, ok := insideBrackets(plain[at[1]:])
 	if !ok {
 		return nil

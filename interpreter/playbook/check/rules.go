@@ -57,7 +57,7 @@ var (
 	codeCalledPlaybook         = codeDoc("called-playbook", "a call runs another playbook that does not exist or is invalid, or names more than one")
 	codeCannotRestart          = codeDoc("cannot-restart", "`restart` is in a policy for successes, beside a sink that would keep dropped rows or write rows twice, or is `full` without `incremental`")
 	codeChildTables            = codeDoc("child-tables", "`children` of a sink would lose rows, or write those of two lists to one table")
-	codeCodeMain               = codeDoc("code-main", "the function `main` of the code cannot be called with the args of the call")
+	codeCodeMain               = codeDoc("code-main", "the function `main` of the code cannot be called with the args of the call, or has no result for the sink (warning)")
 	CodeCodeSyntax             = codeDoc("code-syntax", "the code does not compile")
 	codeCollectWithoutNextCall = codeDoc("collect-without-next-call", "`collect` is in a policy that polls, and responses of polls are not collected (warning)")
 	codeCollectionInIteration  = codeDoc("collection-in-iteration", "an expression of an iteration uses the whole collection of the loop")
