@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"reprise/interpreter"
@@ -10,6 +11,7 @@ import (
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
+	"reprise/interpreter/playbook"
 )
 
 // This file updates a State: after an outcome, for a page, and at the end.
@@ -117,6 +119,7 @@ func (s *State) noteSigns(config *Config) {
 	if config.Step.Secret || plays {
 		return
 	}
+	s.noteInnerPages(config)
 	if member, _ := page.UnreadFailure(s.Last.Data.Data, nil); member == "" {
 		return
 	}
@@ -130,6 +133,24 @@ func (s *State) noteSigns(config *Config) {
 		hint = ": it may not have taken all rows"
 	}
 	s.warnOnce(fmt.Sprintf("%s: the response has %s, which no condition uses, so it counts as a success%s", config.CallPlace(), member, hint))
+}
+
+// noteInnerPages notes, once a call, a list within rows that has further pages, if the playbook names the list or a sink
+// writes it, and no expression reads the sign.
+func (s *State) noteInnerPages(config *Config) {
+	if config.Sink != nil || s.Last.Meta.Status == 0 {
+		return
+	}
+	whole := slices.ContainsFunc(config.AllSinks(), func(sink *playbook.Sink) bool { return sink.Action.Args == nil })
+	for _, inner := range page.InnerPages(s.Last.Data.Data) {
+		text := string(config.Book.File.Bytes())
+		if inner.IsRead(text) || !whole && !inner.IsNamed(text) {
+			continue
+		}
+		s.warnOnce(fmt.Sprintf("%s: rows have %s, which no expression uses: they have more %s than the response; read the rest of each row in a loop over the rows",
+			config.CallPlace(), inner.Path(), inner.Field))
+		return
+	}
 }
 
 // countRead counts the rows that a page contributes as read.

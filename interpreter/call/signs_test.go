@@ -121,6 +121,31 @@ func TestAnswersThatAreNotReadyYet(t *testing.T) {
 	}
 }
 
+// TestRowsWithMore: rows whose own list goes on are a warning, once, where a sink writes the list or the playbook names it.
+func TestRowsWithMore(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	answer := row{"data": []any{row{"id": 1, "comments": row{"data": []any{row{"id": 7}}, "has_more": true}}}}
+	const sink = "    rows: data\n    sink: {tool: sqlite, path: a.db, table: t}\n"
+	for lines, warns := range map[string]bool{
+		sink: true,
+		"    rows: data\n    sink: {tool: sqlite, path: a.db, table: t, exclude: [comments]}\n":                    false,
+		"    rows: data\n    sink: {tool: sqlite, path: a.db, table: t, args: {id: \"{{ map(result, .id) }}\"}}\n": false,
+		"    retry: [{when: \"{{ any(response.data, .comments.has_more) }}\", then: {fail: more}}]\n":              false,
+		"": false,
+	} {
+		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + lines}
+		machine := c.call(t)
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		machine.ApplyOutcome(interpreter.Outcome{Data: answer, Meta: interpreter.ToolMeta{Status: http.StatusOK}}, tables.Started)
+		for machine.Next(tables.Started).Kind == call.DoSink {
+			machine.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
+		}
+		warnings := strings.Join(machine.Next(tables.Started).Result.Warnings, "")
+		require.Equal(t, warns, strings.Contains(warnings, "rows have comments.has_more, which no expression uses"), "%s: %s", lines, warnings)
+	}
+}
+
 // TestTextInPlaceOfRows: a page that is a text is no page without rows, although collect is optional.
 func TestTextInPlaceOfRows(t *testing.T) {
 	t.Parallel()

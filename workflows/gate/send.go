@@ -7,7 +7,6 @@ package gate
 
 import (
 	"cmp"
-	"maps"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -244,7 +243,10 @@ func (d Recipient) sendOptions(ctx workflow.Context) workflow.Context {
 		if d.kind == isDetached {
 			options.ParentClosePolicy = enumspb.PARENT_CLOSE_POLICY_ABANDON
 			options.Memo = map[string]any{tree.DetachedMemo: true}
-			maps.Copy(options.Memo, d.Memo)
+			//workflowcheck:ignore a memo is a map
+			for key, value := range d.Memo {
+				options.Memo[key] = value
+			}
 		}
 		if len(d.Attributes) > 0 {
 			options.TypedSearchAttributes = temporal.NewSearchAttributes(d.Attributes...)
