@@ -135,10 +135,14 @@ func (s *State) noteSigns(config *Config) {
 	s.warnOnce(fmt.Sprintf("%s: the response has %s, which no condition uses, so it counts as a success%s", config.CallPlace(), member, hint))
 }
 
+// searchedPages is how many pages of a call are searched for lists with further pages, and of the later ones one in so many: a
+// source that cuts lists short does so on many pages.
+const searchedPages = 10
+
 // noteInnerPages notes, once a call, a list within rows that has further pages, if the playbook names the list or a sink
 // writes it, and no expression reads the sign.
 func (s *State) noteInnerPages(config *Config) {
-	if config.Sink != nil || s.Last.Meta.Status == 0 {
+	if config.Sink != nil || s.Last.Meta.Status == 0 || s.Successes > searchedPages && s.Successes%searchedPages != 0 {
 		return
 	}
 	whole := slices.ContainsFunc(config.AllSinks(), func(sink *playbook.Sink) bool { return sink.Action.Args == nil })

@@ -55,20 +55,32 @@ func (p *Pages) IsRepeatedPage(page any) bool {
 	return p.LastPage == before
 }
 
-// CompareRows counts a page that has the rows of the page before it, whatever else they have: many answers have a time
+// CompareRows counts a page that begins and ends with the rows of the page before it, whatever else they have: many answers have a time
 // or an ID of their own, by which IsRepeatedPage differs. A page without rows is not compared. contribution is what
 // the page contributed.
 func (p *Pages) CompareRows(contribution any) {
 	before := p.LastRows
 	if p.LastRows = ""; !gaveNothing(contribution) {
 		if rows, _ := longestList(contribution, 0); len(rows) > 0 {
-			contribution = rows
+			contribution = endsOf(rows)
 		}
 		p.LastRows = expression.ShortDigest(contribution)
 	}
 	if p.LastRows != "" && p.LastRows == before {
 		p.SameRows++
 	}
+}
+
+// comparedRows is how many rows at either end of a page are compared with those of the page before: another page differs in
+// these, and a digest of all rows takes long.
+const comparedRows = 4
+
+// endsOf returns the rows of a page that are compared, with their number.
+func endsOf(rows []any) any {
+	if len(rows) <= 2*comparedRows {
+		return rows
+	}
+	return []any{len(rows), rows[:comparedRows], rows[len(rows)-comparedRows:]}
 }
 
 // ofStep identifies the step's own collect, in place of the number of a policy.

@@ -220,7 +220,7 @@ func (u Unread) findSigns(path []any, value any) []found {
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
 		case u.Pages > 0 && slices.Contains(pageTotals, name) && totalOf(member) != nil && (name != "pages" || hasPageNumber(object)):
 			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && u.mayLackPages()
-		case nextName.MatchString(name) && isPageReference(member) && (hasRows(u.Answer) || emptyPageNext.MatchString(name)):
+		case isPageReference(member) && nextName.MatchString(name) && (hasRows(u.Answer) || emptyPageNext.MatchString(name)):
 			one.what, one.more = signNext, true
 		default:
 			signs = append(signs, u.findSigns(at, member)...)
