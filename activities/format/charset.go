@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 
 	"reprise/activities/memory"
+	"reprise/activities/tool"
 )
 
 // nameUTF8 is the name of UTF-8 in the Encoding Standard.
@@ -75,7 +76,7 @@ func DecodeText(ctx context.Context, content []byte, charset string) ([]byte, er
 	case isUTF8(content, name):
 		return content, nil
 	case err != nil || name == nameUTF8:
-		at := invalidUTF8(content)
+		at := tool.InvalidUTF8(content)
 		return nil, &ByteError{Byte: content[at], Offset: before + at, Line: lineAt(content[:at]), Charset: nameUTF8, Unknown: unknownCharset(charset, err)}
 	case isASCII(charset):
 		at := bytes.IndexFunc(content, func(char rune) bool { return char >= utf8.RuneSelf })
@@ -108,18 +109,6 @@ func isUTF8(content []byte, name string) bool {
 		return utf8.Valid(content) && bytes.IndexByte(content, escape) < 0
 	}
 	return utf8.Valid(content)
-}
-
-// invalidUTF8 returns the offset of the first invalid byte; 0 if all of content is UTF-8.
-func invalidUTF8(content []byte) int {
-	for at := 0; at < len(content); {
-		char, size := utf8.DecodeRune(content[at:])
-		if char == utf8.RuneError && size == 1 {
-			return at
-		}
-		at += size
-	}
-	return 0
 }
 
 // lineAt returns the number of the line after a text.

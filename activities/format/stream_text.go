@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/transform"
+
+	"reprise/activities/tool"
 )
 
 // beyondUTF8 are bytes that text in a charset has and none in UTF-8: see isUTF8.
@@ -52,7 +54,7 @@ func validUTF8(content []byte) int {
 	if utf8.Valid(content) {
 		return len(content)
 	}
-	return invalidUTF8(content)
+	return tool.InvalidUTF8(content)
 }
 
 // streamDecoded makes UTF-8 of text in a charset. Its error is a LineError.
