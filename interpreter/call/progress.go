@@ -147,8 +147,7 @@ func (s *State) noteInnerPages(config *Config) {
 	}
 	whole := slices.ContainsFunc(config.AllSinks(), func(sink *playbook.Sink) bool { return sink.Action.Args == nil })
 	for _, inner := range page.InnerPages(s.Last.Data.Data) {
-		text := string(config.Book.File.Bytes())
-		if inner.IsRead(text) || !whole && !inner.IsNamed(text) {
+		if text := config.Book.File.Bytes(); inner.IsRead(text) || !whole && !inner.IsNamed(text) {
 			continue
 		}
 		s.warnOnce(fmt.Sprintf("%s: rows have %s, which no expression uses: they have more %s than the response; read the rest of each row in a loop over the rows",

@@ -49,7 +49,7 @@ func TestIncrementalWithoutLag(t *testing.T) {
 		r.lag, r.source.late = "0s", 3*late
 		r.startWorker()
 		for range 6 {
-			r.await("a row is seen before one that is dated earlier", r.source.overtakes)
+			r.await("a row is seen before one that is dated earlier", r.source.changeUntilLate)
 			r.finish(r.start())
 		}
 		r.source.rest()

@@ -227,9 +227,9 @@ func (c *clocked) busy() {
 	}
 }
 
-// overtakes makes a change, and reports whether a row is seen while one of an earlier tick is not yet: a run that begins now
+// changeUntilLate makes a change, and reports whether a row is seen while one of an earlier tick is not yet: a run that begins now
 // reads past it, however fast the machine is.
-func (c *clocked) overtakes() bool {
+func (c *clocked) changeUntilLate() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	shop := c.shops[0]

@@ -12,7 +12,7 @@ import (
 // A row may have a list that is itself the first page of a longer one, such as the comments of an issue. The pages of the
 // response do not lead to the rest of it.
 
-// InnerPage is a list within rows of which the response has the first part alone.
+// InnerPage is a list within rows of which the response has only the first page.
 type InnerPage struct {
 	Field string // of the rows
 	Sign  string // the member that says so, such as pageInfo.hasNextPage
@@ -116,15 +116,15 @@ func (p InnerPage) Path() string {
 }
 
 // IsRead reports whether the text of a playbook reads the sign of an inner page, or leaves the field out.
-func (p InnerPage) IsRead(playbookText string) bool {
+func (p InnerPage) IsRead(playbookText []byte) bool {
 	field := regexp.QuoteMeta(p.Field)
 	sign := regexp.QuoteMeta(p.Sign[strings.LastIndex(p.Sign, ".")+1:])
 	// GraphQL writes { between the field and the sign, expressions and Python do not.
 	read := regexp.MustCompile(`\b` + field + `\b(?:[^\n{]|\{\})*` + sign + `|exclude:[^\n]*\b` + field + `\b`)
-	return read.MatchString(playbookText)
+	return read.Match(playbookText)
 }
 
 // IsNamed reports whether the text of a playbook names the field.
-func (p InnerPage) IsNamed(playbookText string) bool {
-	return regexp.MustCompile(`\b` + regexp.QuoteMeta(p.Field) + `\b`).MatchString(playbookText)
+func (p InnerPage) IsNamed(playbookText []byte) bool {
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(p.Field) + `\b`).Match(playbookText)
 }

@@ -66,6 +66,6 @@ func TestInnerPagesThatAreRead(t *testing.T) {
 		"children: {comments: comments}":                                                                  "false true",
 		`args: {id: "{{ row.id }}"}`:                                                                      "false false",
 	} {
-		require.Equal(t, want, fmt.Sprint(inner.IsRead(text), inner.IsNamed(text)), text)
+		require.Equal(t, want, fmt.Sprint(inner.IsRead([]byte(text)), inner.IsNamed([]byte(text))), text)
 	}
 }

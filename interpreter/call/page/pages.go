@@ -19,8 +19,8 @@ type Pages struct {
 	PagedBy   *PagedBy         `json:"paged_by,omitempty"`
 	LastPage  string           `json:"last_page,omitempty"` // digest of the previous page
 	Detached  int              `json:"detached,omitempty"`  // number of elements of Collected that are only in the workflow
-	LastRows  string           `json:"last_rows,omitempty"` // digest of the rows of the previous page, "" for none
-	SameRows  int              `json:"same_rows,omitempty"` // number of pages with the rows of the page before them
+	LastRows  string           `json:"last_rows,omitempty"` // digest of the first and last rows of the previous page, and their number; "" for none
+	SameRows  int              `json:"same_rows,omitempty"` // number of pages with the first and last rows of the page before them
 	// Skipped says that the current request may have left out rows; nil if not.
 	Skipped *SkippedRows `json:"skipped,omitempty"`
 }

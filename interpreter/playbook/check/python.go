@@ -16,7 +16,8 @@ type pythonMain struct {
 	params []pythonParam
 	// open says that main accepts any keyword argument.
 	open bool
-	// returns says that the code has a return, yield or raise: without one, main never gives a result, and never fails.
+	// returns says that the code has a word with which main may give a result or fail: see pythonEnd. Whether main itself has it is
+	// not examined, so code without such a word certainly has no result.
 	returns bool
 }
 
