@@ -12,6 +12,21 @@ import (
 	"reprise/interpreter/expression"
 )
 
+var childrenCases = tableCases{
+	"children are inserted":   childrenAreInserted,
+	"children are upserted":   childrenAreUpserted,
+	"children of one key":     childrenOfOneKey,
+	"children move":           childrenMove,
+	"children of children":    childrenOfChildren,
+	"children evolve":         childrenEvolve,
+	"children are rejected":   childrenAreRejected,
+	"figures of children":     figuresOfChildren,
+	"children by foreign key": childrenByForeignKey,
+	"words of children":       wordsOfChildren,
+	"children as if each":     childrenAsIfEach,
+	"children together":       childrenTogether,
+}
+
 // itemsTable returns the name of the table of children of a case, and partsTable that of the table of their children.
 func (s *TableTest) itemsTable() string { return s.Table + "_items" }
 func (s *TableTest) partsTable() string { return s.Table + "_parts" }

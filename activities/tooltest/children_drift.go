@@ -11,6 +11,11 @@ import (
 	"reprise/interpreter"
 )
 
+var childrenDriftCases = tableCases{
+	"children drift":               childrenDrift,
+	"children of parents kept out": childrenOfRefusedParents,
+}
+
 // childrenDrift makes the cases of drift with rows of children: the contract says the same of them as of rows without parents.
 func childrenDrift(s *TableTest) {
 	for i := range drifts {

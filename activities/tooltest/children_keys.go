@@ -7,6 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var childrenKeyCases = tableCases{
+	"children of equal keys":   childrenOfEqualKeys,
+	"children of coarser keys": childrenOfCoarserKeys,
+	"lists of parents":         listsOfParents,
+}
+
 // childrenOfEqualKeys: a parent whose key the database holds for equal to that of a row takes its place, and its children take that of the
 // children of the row, whatever the types of both tables.
 func childrenOfEqualKeys(s *TableTest) {

@@ -11,6 +11,12 @@ import (
 	"reprise/interpreter"
 )
 
+var childrenModeCases = tableCases{
+	"children are ignored":   childrenAreIgnored,
+	"children of a sequence": childrenOfASequence,
+	"children of missing":    childrenOfMissing,
+}
+
 // childrenAreIgnored: a parent that the table has keeps its children, and one that is new gets them, whatever else has its key in the write.
 func childrenAreIgnored(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, mail text UNIQUE, note text, n bigint CHECK (n < 100)")

@@ -11,6 +11,18 @@ import (
 	"reprise/interpreter"
 )
 
+var childrenReplaceCases = tableCases{
+	"children are replaced":              childrenAreReplaced,
+	"children are replaced without keys": childrenAreReplacedWithoutKeys,
+	"children move in replace":           childrenMoveInReplace,
+	"children of rounds":                 childrenOfRounds,
+	"children within bounds":             childrenWithinBounds,
+	"children that are newer":            childrenThatAreNewer,
+	"children of replace are refused":    childrenOfReplaceAreRefused,
+	"children replaced as if":            childrenReplacedAsIf,
+	"words of replaced children":         wordsOfReplacedChildren,
+}
+
 // replacedItems returns the fields of a replace whose rows have items, with parts below them.
 func (s *TableTest) replacedItems(more row, itemKey any) row {
 	items := row{"key": itemKey, "children": row{"parts": row{

@@ -15,6 +15,21 @@ import (
 	"reprise/interpreter/lists"
 )
 
+var driftCases = tableCases{
+	"drift":                    schemasDrift,
+	"table is made":            tableIsMade,
+	"table is not made":        tableIsNotMade,
+	"names":                    namesStay,
+	"empty names":              emptyNames,
+	"long names":               longNames,
+	"long numbers":             longNumbers,
+	"generated columns":        generatedColumns,
+	"changes that fail":        changesThatFail,
+	"widen":                    columnsWiden,
+	"evolve together":          evolveTogether,
+	"discards by the database": discardsByDatabase,
+}
+
 // drift is how rows differ from their table, with what each contract makes of it.
 type drift struct {
 	name string

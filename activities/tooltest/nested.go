@@ -10,6 +10,13 @@ import (
 	"reprise/interpreter"
 )
 
+var nestedCases = tableCases{
+	"lists become tables":       listsBecomeTables,
+	"lists of other modes":      listsOfOtherModes,
+	"lists beside descriptions": listsBesideDescriptions,
+	"lists that are refused":    listsThatAreRefused,
+}
+
 // nestedInto are the fields of a write whose lists become tables.
 func nestedInto(more row) row {
 	fields := row{"nested": "tables", "key": "id", "schema_contract": "evolve"}

@@ -12,6 +12,13 @@ import (
 	"reprise/interpreter"
 )
 
+var newerCases = tableCases{
+	"newer kept":         newerUnchanged,
+	"newer unknown":      newerUnknown,
+	"newer in bounds":    newerInBounds,
+	"newer never undone": newerNeverUndone,
+}
+
 // writeElsewhere writes and deletes rows as another load does.
 func (s *TableTest) writeElsewhere(rows ...any) {
 	s.Helper()

@@ -7,6 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var ownFieldCases = tableCases{
+	"own fields":                  rowsHaveOwnFields,
+	"own fields of a sequence":    rowsOfASequenceHaveOwnFields,
+	"own fields of staged rows":   stagedRowsHaveOwnFields,
+	"new defaults of staged rows": stagedRowsMeetNewDefaults,
+	"defaults beside the table":   stagedDefaultsLeaveTheTableFree,
+	"keys of the database":        keysOfTheDatabase,
+	"refused rows are not there":  refusedRowsAreNotThere,
+}
+
 // rowsHaveOwnFields: what a row lacks does not depend on the rows beside it, however they travel.
 func rowsHaveOwnFields(s *TableTest) {
 	const columns = "id bigint PRIMARY KEY, name text, phone text, kind text DEFAULT 'new', qty integer NOT NULL DEFAULT 7, must text NOT NULL"

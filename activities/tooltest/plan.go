@@ -13,6 +13,12 @@ import (
 	"reprise/interpreter/lists"
 )
 
+var planCases = tableCases{
+	"plans without rows": plansWithoutRows,
+	"plans of replace":   plansOfReplace,
+	"plans have kinds":   plansHaveKinds,
+}
+
 // twins counts the tables on which plans are carried out.
 var twins atomic.Int64
 

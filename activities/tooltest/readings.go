@@ -11,6 +11,22 @@ import (
 	"reprise/interpreter/incremental"
 )
 
+var valueReadingCases = tableCases{
+	"texts are no numbers":       textsAreNoNumbers,
+	"texts are rejected":         textsAreRejected,
+	"texts in many rows":         textsInManyRows,
+	"texts as booleans":          textsAsBooleans,
+	"booleans in texts":          booleansInTexts,
+	"sequence of texts":          sequenceOfTexts,
+	"sequence is noted":          sequenceIsNoted,
+	"misspelt columns are noted": misspeltColumnsAreNoted,
+	"documents are noted":        documentsAreNoted,
+	"other spellings are noted":  otherSpellingsAreNoted,
+	"older rows are counted":     olderRowsAreCounted,
+	"sequence of cursors":        sequenceOfCursors,
+	"cursors have types":         cursorsHaveTypes,
+}
+
 // notPlain are texts that databases make numbers of, or refuse, and that are not the plain form of one.
 var notPlain = []string{
 	"01234", "007", " 12 ", "12 ", "\t12", "1e3", "1E3", "+5", "0x10", "1_000", ".5", "5.", "-.5", "５", "NaN", "Infinity", "-0", "-0.0", "00", "--1", "1,5", "n/a", "", "-",

@@ -6,6 +6,13 @@ import (
 	"reprise/interpreter"
 )
 
+var rejectedCases = tableCases{
+	"rejected":              rowsAreRejected,
+	"rejected at once":      rejectedAtOnce,
+	"rejected by a trigger": rejectedByTrigger,
+	"rejected by many":      manyAreRejected,
+}
+
 // rowsAreRejected: rows that the database refuses go to a table of their own, once, and the others are written.
 func rowsAreRejected(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, n integer NOT NULL CHECK (n < 100), word text")

@@ -11,6 +11,28 @@ import (
 	"reprise/interpreter/expression"
 )
 
+var replaceCases = tableCases{
+	"replace by key":               replaceByKey,
+	"replace with triggers":        replaceWithTriggers,
+	"replace images":               replaceImages,
+	"replace all":                  replaceAll,
+	"replace nothing":              replaceNothing,
+	"replace deletes no others":    replaceDeletesNoOthers,
+	"replace rounds":               replaceRounds,
+	"replace lost":                 replaceLost,
+	"replace left over":            replaceLeftOver,
+	"replace twice":                replaceTwice,
+	"replace bounded":              replaceBounded,
+	"bounded by value":             boundedByValue,
+	"replace bounded by times":     replaceBoundedByTimes,
+	"replace checks":               replaceChecks,
+	"replace evolves":              replaceEvolves,
+	"replace tables":               replaceTables,
+	"delete missing":               deleteMissing,
+	"delete missing of other keys": deleteMissingOfOtherKeys,
+	"words of replace":             wordsOfReplace,
+}
+
 // load is a call or loop whose rows are published together.
 type load struct {
 	*TableTest

@@ -8,6 +8,11 @@ import (
 	"reprise/interpreter"
 )
 
+var figureCases = tableCases{
+	"figures":            figuresOfWrites,
+	"figures of upserts": figuresOfUpserts,
+}
+
 // figuresOfWrites: a write says what it did to its table, in each mode, and the same where it is delivered twice.
 func figuresOfWrites(s *TableTest) {
 	s.Create("id bigint PRIMARY KEY, n integer CHECK (n < 100)")

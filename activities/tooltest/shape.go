@@ -8,6 +8,10 @@ import (
 	"reprise/interpreter/expression"
 )
 
+var shapeCases = tableCases{
+	"shape": shapedRows,
+}
+
 // shapedRows: everything about a write sees the rows in their shape: key, columns that are made, the contract, the order of versions,
 // rows that are rejected, and the ledger.
 func shapedRows(s *TableTest) {

@@ -14,36 +14,34 @@ import (
 // Tables are the cases of writes to a table, on a database of their own.
 type Tables struct{ SQL }
 
-// Run runs the cases.
+// tableCases are cases of writes to a table, by their names. Each file has its own, which Run lists.
+type tableCases map[string]func(*TableTest)
+
+var keyCases = tableCases{
+	"insert or ignore":          rowsAreIgnored,
+	"ignored is noted":          ignoredIsNoted,
+	"sequence":                  sequenceIsFollowed,
+	"sequence within a write":   sequenceWithinAWrite,
+	"sequence of kinds":         sequenceOfKinds,
+	"keys within a write":       keysWithinAWrite,
+	"hard delete":               rowsAreDeleted,
+	"hard delete by sequence":   rowsAreDeletedBySequence,
+	"hard delete with triggers": deletesWithTriggers,
+	"words of upsert":           wordsOfUpsert,
+}
+
+// Run runs the cases of all files.
 func (s Tables) Run(t *testing.T) {
 	t.Helper()
-	for name, run := range map[string]func(*TableTest){
-		"insert or ignore": rowsAreIgnored, "ignored is noted": ignoredIsNoted, "sequence": sequenceIsFollowed,
-		"sequence within a write": sequenceWithinAWrite, "sequence of kinds": sequenceOfKinds, "keys within a write": keysWithinAWrite, "hard delete": rowsAreDeleted,
-		"hard delete by sequence": rowsAreDeletedBySequence, "hard delete with triggers": deletesWithTriggers, "words of upsert": wordsOfUpsert,
-		"drift": schemasDrift, "table is made": tableIsMade, "table is not made": tableIsNotMade, "names": namesStay,
-		"empty names": emptyNames, "long names": longNames, "long numbers": longNumbers, "decimals": decimalsStay, "bytes": bytesStay, "generated columns": generatedColumns, "changes that fail": changesThatFail,
-		"plans without rows": plansWithoutRows, "plans of replace": plansOfReplace, "plans have kinds": plansHaveKinds, "widen": columnsWiden,
-		"evolve together": evolveTogether, "discards by the database": discardsByDatabase,
-		"rejected": rowsAreRejected, "rejected at once": rejectedAtOnce, "rejected by a trigger": rejectedByTrigger, "rejected by many": manyAreRejected,
-		"replace by key": replaceByKey, "replace with triggers": replaceWithTriggers, "replace images": replaceImages, "replace all": replaceAll, "replace nothing": replaceNothing, "replace deletes no others": replaceDeletesNoOthers, "replace rounds": replaceRounds,
-		"replace lost": replaceLost, "replace left over": replaceLeftOver, "replace twice": replaceTwice, "replace bounded": replaceBounded, "bounded by value": boundedByValue, "newer kept": newerUnchanged, "newer unknown": newerUnknown, "newer in bounds": newerInBounds, "newer never undone": newerNeverUndone, "replace bounded by times": replaceBoundedByTimes,
-		"replace checks": replaceChecks, "replace evolves": replaceEvolves, "replace tables": replaceTables, "delete missing": deleteMissing, "delete missing of other keys": deleteMissingOfOtherKeys,
-		"words of replace":     wordsOfReplace,
-		"texts are no numbers": textsAreNoNumbers, "texts are rejected": textsAreRejected, "texts in many rows": textsInManyRows, "texts as booleans": textsAsBooleans, "booleans in texts": booleansInTexts,
-		"sequence of texts": sequenceOfTexts, "sequence is noted": sequenceIsNoted, "misspelt columns are noted": misspeltColumnsAreNoted, "documents are noted": documentsAreNoted, "other spellings are noted": otherSpellingsAreNoted, "older rows are counted": olderRowsAreCounted, "sequence of cursors": sequenceOfCursors, "cursors have types": cursorsHaveTypes,
-		"own fields": rowsHaveOwnFields, "own fields of a sequence": rowsOfASequenceHaveOwnFields, "own fields of staged rows": stagedRowsHaveOwnFields,
-		"new defaults of staged rows": stagedRowsMeetNewDefaults, "defaults beside the table": stagedDefaultsLeaveTheTableFree, "keys of the database": keysOfTheDatabase,
-		"refused rows are not there": refusedRowsAreNotThere, "figures": figuresOfWrites, "figures of upserts": figuresOfUpserts, "shape": shapedRows,
-		"children are inserted": childrenAreInserted, "children are upserted": childrenAreUpserted, "children of one key": childrenOfOneKey, "children move": childrenMove,
-		"children of children": childrenOfChildren, "children evolve": childrenEvolve, "children are rejected": childrenAreRejected, "figures of children": figuresOfChildren,
-		"children by foreign key": childrenByForeignKey, "children of equal keys": childrenOfEqualKeys, "children of coarser keys": childrenOfCoarserKeys, "lists of parents": listsOfParents,
-		"children are ignored": childrenAreIgnored, "children drift": childrenDrift, "children of parents kept out": childrenOfRefusedParents, "children of a sequence": childrenOfASequence, "children of missing": childrenOfMissing, "words of children": wordsOfChildren, "children as if each": childrenAsIfEach, "children together": childrenTogether,
-		"children are replaced": childrenAreReplaced, "children are replaced without keys": childrenAreReplacedWithoutKeys, "children move in replace": childrenMoveInReplace, "children of rounds": childrenOfRounds,
-		"children within bounds": childrenWithinBounds, "children that are newer": childrenThatAreNewer, "children of replace are refused": childrenOfReplaceAreRefused, "children replaced as if": childrenReplacedAsIf,
-		"words of replaced children": wordsOfReplacedChildren, "lists become tables": listsBecomeTables, "lists of other modes": listsOfOtherModes, "lists beside descriptions": listsBesideDescriptions, "lists that are refused": listsThatAreRefused,
+	known := tableCases{}
+	for _, cases := range []tableCases{
+		keyCases, childrenCases, childrenDriftCases, childrenKeyCases, childrenModeCases, childrenReplaceCases, driftCases, nestedCases, newerCases, ownFieldCases, planCases, valueReadingCases, rejectedCases, replaceCases, figureCases, shapeCases, valueCases,
 	} {
-		t.Run(name, func(t *testing.T) { run(s.Test(t)) })
+		for name, run := range cases {
+			require.NotContains(t, known, name, "two cases have this name")
+			known[name] = run
+			t.Run(name, func(t *testing.T) { run(s.Test(t)) })
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachCaseIsRun: a case of table mode that Tables.Run does not name would test nothing.
+// TestEachCaseIsRun: a case of table mode that no tableCases names, or tableCases that Tables.Run does not list, would test nothing.
 func TestEachCaseIsRun(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("*.go")
@@ -28,13 +28,17 @@ func TestEachCaseIsRun(t *testing.T) {
 				if n.Recv == nil && isCase(n.Type) {
 					cases[n.Name.Name] = files.Position(n.Pos())
 				}
+			case *ast.ValueSpec:
+				if isCases(n) {
+					cases[n.Names[0].Name] = files.Position(n.Pos())
+				}
 			}
 			return true
 		})
 	}
 	require.Greater(t, len(cases), 60)
 	for name, place := range cases {
-		require.Greater(t, uses[name], 1, "%s: nothing runs the case %s: name it in Tables.Run (tables.go)", place, name)
+		require.Greater(t, uses[name], 1, "%s: nothing runs %s: add a case to the tableCases of its file, and tableCases to Tables.Run (tables.go)", place, name)
 	}
 }
 
@@ -49,4 +53,17 @@ func isCase(f *ast.FuncType) bool {
 	}
 	name, ok := pointer.X.(*ast.Ident)
 	return ok && name.Name == "TableTest"
+}
+
+// isCases reports whether a variable has cases.
+func isCases(v *ast.ValueSpec) bool {
+	if len(v.Values) != 1 {
+		return false
+	}
+	literal, ok := v.Values[0].(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	name, ok := literal.Type.(*ast.Ident)
+	return ok && name.Name == "tableCases"
 }

@@ -9,6 +9,11 @@ import (
 	"reprise/interpreter"
 )
 
+var valueCases = tableCases{
+	"decimals": decimalsStay,
+	"bytes":    bytesStay,
+}
+
 // decimalsStay: a number has the digits that it came with, as far as its column has a place for them.
 func decimalsStay(s *TableTest) {
 	isSQLite := s.db.Name == "sqlite"
