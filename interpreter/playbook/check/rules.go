@@ -92,7 +92,7 @@ var (
 	codeSecretStep             = codeDoc("secret-step", "a secret step has a part that would reveal its result")
 	codeSecretUse              = codeDoc("secret-use", "the result of a secret step is used where it would become visible")
 	codeReplacedRows           = codeDoc("replaced-rows", "a sink replaces what an earlier step or iteration of the same run has written (warning)")
-	codeSharedOutput           = codeDoc("shared-output", "the iterations of a loop overwrite one file, so only the last one stays (warning)")
+	codeSharedOutput           = codeDoc("shared-output", "the pages of a call or the iterations of a loop overwrite one file, so only the last one stays (warning)")
 	codeShortInterval          = codeDoc("short-interval", "a schedule starts a run more often than every 10 seconds (warning)")
 	codeSinkNotWritable        = codeDoc("sink-not-writable", "the tool of a sink cannot write")
 	codeSinkOnly               = codeDoc("sink-only", "a step calls a tool that can only be a sink")

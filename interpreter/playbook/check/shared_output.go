@@ -9,10 +9,15 @@ import (
 	"reprise/interpreter/playbook"
 )
 
-// checkSharedOutput warns about a sink that replaces the same file in each iteration of a loop, so that it contains
-// only the last written element.
+// checkSharedOutput warns about a sink that replaces the same file with each page of a call or in each iteration of a loop, so that it
+// contains only what was written last.
 func checkSharedOutput(c *checker) {
 	for _, step := range c.pb.Steps {
+		for _, policy := range step.Retry {
+			if policy.Then.NextCall != nil {
+				checkFileOfPages(c, step, policy.Then.PageSinks)
+			}
+		}
 		if step.Loop == nil {
 			continue
 		}
@@ -22,6 +27,30 @@ func checkSharedOutput(c *checker) {
 			}
 		}
 	}
+}
+
+// checkFileOfPages checks the page sinks of a policy that asks for further pages. Pages that become one file at the end of the call are
+// fine. A path that names the row still has rows of several pages, unless it names the page too.
+func checkFileOfPages(c *checker, step *playbook.Step, sinks []*playbook.Sink) {
+	for _, sink := range sinks {
+		if sink.Action == nil || c.pb.StagesFile(step, sink) {
+			continue
+		}
+		action := c.pb.ResolveAction(sink.Action)
+		path, mode := action.Field(playbook.FieldPath), action.Field(playbook.FieldMode)
+		if !playbook.TraitsOf(c.toolOf(action)).IntoFile || path == nil || mode == nil || mode.Value != modeOverwrite || action.PlaceNaming(step.AttemptNames()...) != nil {
+			continue
+		}
+		c.Warnf(mode.Pos, codeSharedOutput, "each page overwrites this file, so only the rows of the last one stay; use mode: append, %s", onceForPages(step))
+	}
+}
+
+// onceForPages says what else keeps the rows of all pages. A state moves with each page, so there are no pages that could be written at once.
+func onceForPages(step *playbook.Step) string {
+	if step.Incremental != nil {
+		return "or use the page in path, such as {{ _retry.page }}"
+	}
+	return "or move the sink from per_iteration to then, where it writes all pages at once"
 }
 
 func checkSharedFile(c *checker, step *playbook.Step, action *playbook.Action) {
