@@ -204,15 +204,7 @@ var outage = map[string]any{"kind": "http", "class": "retryable", "status": 503,
 // checkIgnoredPages warns about a step with pages that ignores failures which are not the end of the pages, if what it has read by then
 // counts as everything: it replaces rows, or moves a watermark.
 func checkIgnoredPages(c *checker, step *playbook.Step) {
-	harm := ""
-	for _, sink := range slices.Concat(step.SuccessSinks(), step.Sinks) {
-		if action := c.pb.ResolveAction(sink.Action); action != nil && action.StagesRows() {
-			harm = "the rows of later pages are deleted from the table"
-		}
-	}
-	if step.Incremental != nil {
-		harm = "the watermark moves, although later pages were not read"
-	}
+	harm := c.harmOfUnreadPages(step)
 	if harm == "" || !slices.ContainsFunc(step.Retry, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil }) {
 		return
 	}
@@ -234,6 +226,19 @@ func checkIgnoredPages(c *checker, step *playbook.Step) {
 			return
 		}
 	}
+}
+
+// harmOfUnreadPages says what a step does to rows of pages that it has not read, if it counts as complete; "" for none.
+func (c *checker) harmOfUnreadPages(step *playbook.Step) (harm string) {
+	for _, sink := range slices.Concat(step.SuccessSinks(), step.Sinks) {
+		if action := c.pb.ResolveAction(sink.Action); action != nil && action.StagesRows() {
+			harm = "the rows of later pages are deleted from the table"
+		}
+	}
+	if step.Incremental != nil {
+		harm = "the watermark moves, although later pages were not read"
+	}
+	return harm
 }
 
 // repeatingWord returns the first word in the file that makes the policy repeat.
