@@ -22,10 +22,13 @@ type code struct {
 	of *code
 	// While there is no response, falsy says that the value is false, and calm that evaluating it is no error.
 	falsy, calm bool
-	// texty, timed and dated say that the value is a text, a time or a day.
-	texty, timed, dated bool
+	// texty, timed, dated and whole say that the value is a text, a time, a day or a whole number.
+	texty, timed, dated, whole bool
 	// path is set if it is a name followed by members.
 	path bool
+	// moment is the time that it is the text of, in a format of strftime; nil if it is none.
+	moment *code
+	format string
 }
 
 // Precedences, weakest first.

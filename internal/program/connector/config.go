@@ -174,7 +174,14 @@ func (c *converter) sampleValue(path []string) any {
 		return nil
 	}
 	layout := c.forms[strings.Join(path, ".")]
-	if examples, _ := schema["examples"].([]any); len(examples) > 0 && !placeholder.MatchString(textOf(examples[0])) {
+	values, _ := schema["enum"].([]any)
+	if examples, _ := schema["examples"].([]any); len(examples) > 0 && len(values) > 0 {
+		for _, one := range values {
+			if strings.EqualFold(textOf(one), textOf(examples[0])) {
+				return toCanonical(one)
+			}
+		}
+	} else if len(examples) > 0 && !placeholder.MatchString(textOf(examples[0])) {
 		if _, isList := examples[0].([]any); schema.text("type") == "array" && !isList {
 			return []any{toCanonical(examples[0])}
 		}
@@ -185,7 +192,7 @@ func (c *converter) sampleValue(path []string) any {
 	if layout != "" {
 		return time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC).Format(layout)
 	}
-	if values, _ := schema["enum"].([]any); len(values) > 0 {
+	if len(values) > 0 {
 		return toCanonical(values[0])
 	}
 	kind := schema.text("type")

@@ -16,7 +16,7 @@ import (
 // incremental is the incremental reading of a step.
 type incremental struct {
 	cursor  string
-	source  string // path to the cursor where another field gives it, ""
+	source  []string // path to the cursor where another field gives it, nil
 	initial any
 	kind    string // type, "" where format says it
 	format  string
@@ -98,7 +98,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 		return
 	}
 	used, sliced := c.usesSlice(s, cursor, i)
-	i.stateful = !s.full && used != "" && !c.cursorOfSlice(s, i.cursor)
+	i.stateful = !s.full && used != "" && c.cursorOfRow(s, i.cursor)
 	if !s.full && used == "" {
 		c.addNote("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
 		s.incremental = i
@@ -130,18 +130,27 @@ func (c *converter) convertCursor(s *step, cursor component) {
 	}
 }
 
-// cursorOfSlice reports whether the cursor is a field that a transformation fills from the slice instead of the row.
-func (c *converter) cursorOfSlice(s *step, cursor string) bool {
+// cursorOfRow reports whether rows have the cursor when they are read: not if a transformation fills it from the slice, or
+// computes it.
+func (c *converter) cursorOfRow(s *step, cursor string) bool {
 	for _, one := range s.of.componentList("transformations") {
 		for _, field := range one.componentList("fields") {
-			path, _ := field["path"].([]any)
-			if len(path) == 1 && path[0] == cursor && !strings.Contains(expression.Text(field["value"]), "record") {
+			if path, _ := field["path"].([]any); len(path) != 1 || path[0] != cursor {
+				continue
+			}
+			text := expression.Text(field["value"])
+			if !strings.Contains(text, "record") {
 				s.addGap(atIncremental, "DatetimeBasedCursor", "the cursor %s is that of the slice: everything is read from its start each time", cursor)
-				return true
+				return false
+			}
+			parts, err := c.stepScope(s, field, &trace{}).withRoots(recordScope("row")).textParts(text)
+			if err == nil && oneSource(textOf(templateValue(parts))) == nil {
+				s.addGap(atIncremental, "DatetimeBasedCursor", "the cursor %s is computed, %s: everything is read from its start each time", cursor, oneLine(text))
+				return false
 			}
 		}
 	}
-	return false
+	return true
 }
 
 // usesSlice returns a text that contains "start" and "end" if requests use these bounds of the slice; "" for none. sliced
@@ -236,23 +245,36 @@ func (i *incremental) inForm(start code, from string) code {
 	return start
 }
 
-// simplePath matches members of a row whose names need no quotes.
-var simplePath = regexp.MustCompile(`row((?:\.[A-Za-z_]\w*)+)`)
+// oneSource returns the path to the only member of a row that a value is made of, without arithmetic; nil if there is none.
+func oneSource(value string) []string {
+	found := ofRow.FindAllStringSubmatch(value, -1)
+	if len(found) != 1 || strings.ContainsAny(value, "*/+") {
+		return nil
+	}
+	return keysOf(found[0][1])
+}
+
+// keysOf returns the names of a path of members as expressions write it.
+func keysOf(members string) (path []string) {
+	for _, key := range oneKey.FindAllStringSubmatch(members, -1) {
+		path = append(path, key[1]+key[2])
+	}
+	return path
+}
+
+// sameForm matches a value that is the member of a row as it is, or the number of it.
+var sameForm = regexp.MustCompile(`^\{\{ (?:int|float)?\(?row(?:\.\w+|\['[^']*'\])+\)? \}\}$`)
 
 // fromAdded replaces a cursor that is an added field by the field it copies: when rows are read, they do not have
 // added fields yet.
 func (i *incremental) fromAdded(s *step) {
 	for _, field := range s.fields {
-		if field.name != i.cursor {
+		value := textOf(field.value)
+		if field.name != i.cursor || oneSource(value) == nil {
 			continue
 		}
-		found := simplePath.FindAllStringSubmatch(textOf(field.value), -1)
-		if len(found) != 1 || strings.ContainsAny(textOf(field.value), "*/+") {
-			s.addGap(atIncremental, "DatetimeBasedCursor", "the cursor %s is computed: %s", i.cursor, oneLine(textOf(field.value)))
-			return
-		}
-		i.source = strings.TrimPrefix(found[0][1], ".")
-		if textOf(field.value) != "{{ row."+i.source+" }}" { // in the form that the source has
+		i.source = oneSource(value)
+		if !sameForm.MatchString(value) { // in the form that the source has
 			i.kind, i.format = "time", ""
 		}
 	}
@@ -354,7 +376,7 @@ func (c *converter) convertBounds(s *step, i *incremental, cursor component, sta
 	if granularity != "" && i.kind != "text" { // ends are exclusive here, and inclusive there
 		i.end = c.timeAsSent(s, i, i.sliceEnd(to, granularity), send, i.isNumber() == 0)
 		if given {
-			end = callCode("add_time", end, constantCode(granularity))
+			end = movedTime(end, granularity, strings.Replace(i.format, "%us", "%epoch_microseconds", 1))
 		} else if granularity == "1d" {
 			given, end = true, callCode("add_time", nowCode(), constantCode(granularity))
 		}
@@ -385,7 +407,7 @@ func (c *converter) boundsFromStart(s *step, i *incremental, cursor component, s
 	from.falsy = false
 	last := end // the range is exclusive here, and inclusive there
 	if granularity != "" {
-		last = callCode("add_time", end, constantCode(granularity))
+		last = movedTime(end, granularity, "")
 	}
 	s.loop = &loop{list: "time_range(" + start.text + ", " + last.text + ", " + quoteText(step) + ")", element: from.text}
 	s.loop.collection = node.Verbatim("{{ " + s.loop.list + " }}")
@@ -511,8 +533,12 @@ func (i *incremental) lagValue() any {
 
 // cursorPath returns the path to the cursor.
 func (i *incremental) cursorPath() string {
-	if i.source != "" {
-		return i.source
+	if i.source != nil {
+		keys := make([]any, len(i.source))
+		for n, key := range i.source {
+			keys[n] = key
+		}
+		return strings.TrimPrefix(memberPath(keys), ".")
 	}
 	if plainName.MatchString(i.cursor) {
 		return i.cursor

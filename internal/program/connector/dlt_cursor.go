@@ -94,7 +94,7 @@ func (r *restAPI) cursorOf(of *dltResource, config component) *incremental {
 	}
 	i := &incremental{cursor: strings.Join(textKeys(keys), "."), stateful: true, missing: map[string]string{"include": "include", "exclude": "exclude"}[config.text("on_cursor_value_missing")]}
 	if len(keys) > 1 {
-		i.source = i.cursor
+		i.source = textKeys(keys)
 	}
 	return i
 }

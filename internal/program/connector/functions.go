@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"strings"
+
 	"reprise/internal/program/connector/jinja"
 	"reprise/interpreter/expression"
 )
@@ -150,6 +152,28 @@ func readAs(of code, format string) code {
 
 // formatTime returns a time formatted by a strftime format.
 func formatTime(of code, format string) (code, error) {
+	if of.moment != nil && of.format == format {
+		return of, nil
+	}
+	c, err := textOfTime(of, format)
+	c.moment, c.format = &of, format
+	c.whole = strings.HasPrefix(c.text, "int(")
+	return c, err
+}
+
+// movedTime returns a time moved by an amount. If the time is a text that will be written in the same format again, its
+// time is moved.
+func movedTime(of code, amount, format string) code {
+	switch {
+	case of.moment != nil && of.format == format:
+		of = *of.moment
+	case of.moment != nil:
+		of = readAs(of, of.format)
+	}
+	return callCode("add_time", of, constantCode(amount))
+}
+
+func textOfTime(of code, format string) (code, error) {
 	switch format {
 	case "%s":
 		return callCode("int", callCode("unix", of)), nil
@@ -253,9 +277,21 @@ func (s scope) joinCode(separator jinja.Operand, args []jinja.Operand) (code, er
 		return code{}, err
 	}
 	list, err := s.translateNode(args[0])
+	return joinedList(list, between), err
+}
+
+// joinedList returns the elements of a list as a text.
+func joinedList(list, between code) code {
+	if values, isList := list.value.([]any); isList && between.known {
+		texts := make([]string, len(values))
+		for i, value := range values {
+			texts[i] = expression.Text(value)
+		}
+		return constantCode(strings.Join(texts, expression.Text(between.value)))
+	}
 	c := callCode("join", list, between)
 	c.texty = true
-	return c, err
+	return c
 }
 
 // orDefault returns a value, or another if it is nil.
@@ -302,12 +338,19 @@ func (s scope) filterCode(n *jinja.Filter) (code, error) {
 	if name == "" || len(n.Named) > 0 {
 		return unsupportedError("the filter %s", n.Name)
 	}
+	if name == "int" && of.whole {
+		return of, nil
+	}
 	if number, isNumber := of.value.(int); isNumber && name == "int" {
 		return constantCode(number), nil
+	}
+	if name == "join" {
+		return joinedList(of, append(args, constantCode(""))[0]), nil
 	}
 	c := callCode(name, append([]code{of}, args...)...)
 	c.texty = name == "string" || name == "lower" || name == "upper" || name == "join" || name == "replace" || name == "trim"
 	c.calm = c.calm && name != "int" && name != "float"
+	c.whole = name == "int"
 	c.falsy = c.calm && of.falsy && name != "toJSON"
 	return c, nil
 }

@@ -103,7 +103,14 @@ func plainValue(n *yaml.Node) any {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for key, value := range yamltree.Pairs(n) {
-			out[key.Value] = plainValue(value)
+			if key.ShortTag() == "!!merge" {
+				mergeInto(out, plainValue(value))
+			}
+		}
+		for key, value := range yamltree.Pairs(n) {
+			if key.ShortTag() != "!!merge" {
+				out[key.Value] = plainValue(value)
+			}
 		}
 		return out
 	case yaml.SequenceNode:
@@ -118,6 +125,18 @@ func plainValue(n *yaml.Node) any {
 		return n.Value
 	}
 	return v
+}
+
+// mergeInto adds the keys of a map, or of several of which the first wins, that a YAML map has under <<.
+func mergeInto(out map[string]any, of any) {
+	list, isList := of.([]any)
+	if !isList {
+		list = []any{of}
+	}
+	for _, one := range slices.Backward(list) {
+		members, _ := one.(map[string]any)
+		maps.Copy(out, members)
+	}
 }
 
 // references resolves the references of a manifest.

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -30,13 +29,16 @@ func (t *tester) pageAnswers(s *step) (entries []*yaml.Node, next map[string]any
 		}
 	}
 	last := answer{body: t.placeRows(s, t.madeRows(s, full+1, fewer))}
-	if s.paging == nil {
+	var first *answer
+	var asked demand
+	if s.paging != nil {
+		asked = t.askedOf(s)
+		first = t.solveDemand(s, answer{body: t.placeRows(s, t.madeRows(s, 1, full))}, asked, true)
+	}
+	if first == nil {
 		last.body = t.placeRows(s, t.madeRows(s, 1, full))
 	}
-	var first *answer
 	if s.paging != nil {
-		asked := askedOf(s)
-		first = t.solveDemand(s, answer{body: t.placeRows(s, t.madeRows(s, 1, full))}, asked, true)
 		ends := t.solveDemand(s, last, asked, false)
 		if ends == nil { // the rows end with a page that has none
 			ends = t.solveDemand(s, answer{body: t.placeRows(s, []any{})}, asked, false)
@@ -142,20 +144,21 @@ var (
 
 // demand lists what a paging condition reads from a response.
 type demand struct {
-	members [][]string
-	fields  []string // of the last row, that are no keys
-	headers []string
-	link    bool
+	members    [][]string
+	fields     [][]string // paths in the last row to what other pages need not have
+	headers    []string
+	attributes []string // of the link
+	link       bool
 }
 
+// attributeOfLink matches the reading of an attribute of a link.
+var attributeOfLink = regexp.MustCompile(`'(\w+)="'\)`)
+
 // askedOf returns what the paging condition and the token read.
-func askedOf(s *step) (a demand) {
+func (t *tester) askedOf(s *step) (a demand) {
 	text := s.paging.when.text + " " + s.paging.token.text
 	for _, found := range ofResponse.FindAllStringSubmatch(text, -1) {
-		var path []string
-		for _, key := range oneKey.FindAllStringSubmatch(found[1], -1) {
-			path = append(path, key[1]+key[2])
-		}
+		path := keysOf(found[1])
 		if isWithin(s.path, path) || slices.ContainsFunc(a.members, func(known []string) bool { return isWithin(known, path) }) {
 			continue
 		}
@@ -167,10 +170,13 @@ func askedOf(s *step) (a demand) {
 			a.headers = append(a.headers, name)
 		}
 	}
-	for _, found := range lastField.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(s.key, found[1]) && !slices.Contains(s.needed, found[1]) {
-			a.fields = append(a.fields, found[1])
+	for _, path := range lastFields(s) {
+		if name := strings.Join(path, "/"); !slices.Contains(s.key, name) && !slices.Contains(s.needed, name) && !t.isCursor(s, name) {
+			a.fields = append(a.fields, path)
 		}
+	}
+	for _, found := range attributeOfLink.FindAllStringSubmatch(text, -1) {
+		a.attributes = append(a.attributes, found[1])
 	}
 	a.link = ofLinks.MatchString(text)
 	return a
@@ -230,6 +236,9 @@ func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 				for _, name := range a.headers {
 					one.headers[name] = "2"
 				}
+				if len(a.attributes) > 0 {
+					one.headers["link"] = linkWith(a.attributes)
+				}
 				if a.link {
 					one.link = nextPath
 				}
@@ -242,8 +251,23 @@ func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	return nil
 }
 
+// linkWith returns a header Link to the next page, with attributes.
+func linkWith(attributes []string) string {
+	text := "<https://api.example.com/page-2>; rel=\"next\""
+	for _, name := range attributes {
+		value := "true"
+		if name == "cursor" {
+			value = "next-2"
+		}
+		if part := "; " + name + "=\"" + value + "\""; !strings.Contains(text, part) {
+			text += part
+		}
+	}
+	return text
+}
+
 // withFields returns a body whose rows have the fields that lead to another page, or lack them.
-func (t *tester) withFields(s *step, body any, fields []string, has bool) any {
+func (t *tester) withFields(s *step, body any, fields [][]string, has bool) any {
 	list, _ := t.placedRows(s, answer{body: body}).([]any)
 	if slices.Contains(s.path, "*") {
 		return body
@@ -251,13 +275,14 @@ func (t *tester) withFields(s *step, body any, fields []string, has bool) any {
 	rows := make([]any, len(list))
 	for i, row := range list {
 		members := maps.Clone(expression.MapOf(row))
-		for _, field := range fields {
-			delete(members, field)
+		for _, path := range fields {
+			delete(members, path[0])
 			if has {
-				members[field] = "next-2"
+				value := "next-2"
 				if s.paging.url != nil {
-					members[field] = nextPath
+					value = nextPath
 				}
+				members = withMember(members, path, value).(map[string]any) // as it makes
 			}
 		}
 		if rows[i] = row; members != nil {
@@ -324,7 +349,7 @@ func evaluateText(text string, scope expression.MapScope) (value any, ok bool) {
 	if len(problems) > 0 {
 		return nil, false
 	}
-	value, err := program.Eval(scope, expression.DecisionBudget(time.Unix(0, 0)))
+	value, err := program.Eval(scope, expression.DecisionBudget(testClock))
 	return value, err == nil
 }
 

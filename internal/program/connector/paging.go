@@ -90,6 +90,8 @@ func (c *converter) responseScope(s *step) scope {
 					return unsupportedError("a header whose name is no constant")
 				case strings.EqualFold(name, "link") && len(keys) > 2 && keys[2] == "url":
 					return pathCode("this", append([]any{"meta", "links"}, keys[1])...), nil
+				case strings.EqualFold(name, "link") && len(keys) > 2 && plainText(keys[1]) && plainText(keys[2]):
+					return linkAttribute(keys[1].(string), keys[2].(string)), nil
 				case strings.EqualFold(name, "link"):
 					return pathCode("this", append([]any{"meta", "links"}, keys[1:]...)...), nil
 				}
@@ -121,6 +123,18 @@ func (c *converter) responseScope(s *step) scope {
 		"last_page_size":  func([]any) (code, error) { return size, nil },
 		"next_page_token": func([]any) (code, error) { return unsupportedError("next_page_token in a strategy") },
 	}
+}
+
+// plainText reports whether a key is a text without quotes.
+func plainText(key any) bool {
+	text, isText := key.(string)
+	return isText && !strings.ContainsAny(text, `'"\`)
+}
+
+// linkAttribute returns an attribute of a link in the header Link, such as cursor="…"; "" if there is none.
+func linkAttribute(relation, name string) code {
+	link := "first(filter(split(this.meta.headers.link, ','), # contains 'rel=\"" + relation + "\"'))"
+	return code{text: "split(split(" + link + ", '" + name + "=\"')[1], '\"')[0]", prec: precAtom, falsy: true, calm: true}
 }
 
 func (c *converter) cursorToken(s *step, t *token, strategy component, into *trace) error {
@@ -177,7 +191,7 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 		if text, isText := size.value.(string); isText && number.MatchString(text) {
 			size = constantCode(typedBody(text))
 		}
-		if !size.known {
+		if !size.known && !size.whole {
 			size.text, size.prec = "int("+size.text+")", precAtom
 		}
 		t.size = size.value
@@ -215,7 +229,9 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 		return
 	}
 	first := newInjection()
-	if option := paginator.childAt("page_size_option"); option != nil {
+	if option := paginator.childAt("page_size_option"); t != nil && sameOption(option, paginator.childAt("page_token_option")) {
+		s.addGap(atRetry, "DefaultPaginator", "the size of a page and the next page are both sent as %s: only the page is", option.text("field_name"))
+	} else if option != nil {
 		size := paginator.childAt("pagination_strategy")
 		if value := c.translateAt(s, atRetry, size, "page_size", nil); value != nil {
 			if text, isText := value.(string); isText {
@@ -264,6 +280,11 @@ func (c *converter) convertPaging(s *step, paginator component, t *token, reques
 		s.form[name] = node.Verbatim("{{ args" + memberPath([]any{name}) + " }}")
 	}
 	s.setPaging(p)
+}
+
+// sameOption reports whether two options set the same part of requests.
+func sameOption(a, b component) bool {
+	return a.text("field_name") != "" && a.text("field_name") == b.text("field_name") && a.text("inject_into") == b.text("inject_into")
 }
 
 // secretAddress matches a template that reads a secret.

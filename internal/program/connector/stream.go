@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -75,7 +76,7 @@ type pair struct {
 
 // addGap records a part without a counterpart.
 func (s *step) addGap(at, component, format string, args ...any) {
-	one := Gap{Stream: s.stream, Component: component, Reason: fmt.Sprintf(format, args...)}
+	one := Gap{Stream: s.stream, Component: cmp.Or(component, "a component without a type"), Reason: fmt.Sprintf(format, args...)}
 	for _, known := range s.gaps[at] {
 		if known == one {
 			return

@@ -29,13 +29,19 @@ type tester struct {
 	secrets  string         // the file of them
 	fields   map[*step]map[string]bool
 	maps     map[string]bool // members of rows that are maps, by step and path
+	fitted   map[*step][]member
+	sample   answer // to the requests of the step whose expressions are evaluated
 }
 
 func newTester(c *converter, workload map[string]any, secrets string) *tester {
-	t := &tester{c: c, workload: map[string]any{}, changed: map[string]any{}, secrets: secrets, fields: map[*step]map[string]bool{}, maps: map[string]bool{}}
+	t := &tester{c: c, workload: map[string]any{}, changed: map[string]any{}, secrets: secrets, fields: map[*step]map[string]bool{}, maps: map[string]bool{}, fitted: map[*step][]member{}}
 	for key, value := range toCanonical(workload).(map[string]any) { // as it is written
 		t.workload[key] = value
-		if instead, differs := valueForTest(value); differs {
+		instead, differs := valueForTest(value)
+		if text, isText := instead.(string); isText && differs && endOfTime.MatchString(key) {
+			instead = strings.Replace(text, testDay, testEnd, 1)
+		}
+		if differs {
 			t.changed[key], t.workload[key] = instead, instead
 		}
 	}
@@ -45,13 +51,19 @@ func newTester(c *converter, workload map[string]any, secrets string) *tester {
 	for key, layout := range c.forms {
 		if was, has := t.workload[key].(string); has {
 			if _, err := time.Parse(layout, was); err == nil && was != "" {
-				day, _ := time.Parse(time.DateOnly, testDay)
+				day := dayOf(testDay)
+				if endOfTime.MatchString(key) {
+					day = dayOf(testEnd)
+				}
 				t.setWorkload(key, day.Format(layout))
 			}
 		}
 	}
 	for _, s := range c.list {
 		t.setAddress(s)
+	}
+	for _, s := range c.list {
+		t.setInputs(s)
 	}
 	for _, s := range c.list {
 		t.fields[s] = t.fieldsOf(s)
@@ -93,8 +105,11 @@ var nameInBraces = regexp.MustCompile(`\{\{ \(?([A-Za-z_]\w*)`)
 // aDate matches a text that begins with a date.
 var aDate = regexp.MustCompile(`^20\d\d-\d\d-\d\d`)
 
-// testDay is a day shortly before the clock of tests.
-const testDay = "2025-12-30"
+// testDay and testEnd are days shortly before the clock of tests.
+const testDay, testEnd = "2025-12-30", "2025-12-31"
+
+// endOfTime matches the key for the end of what is read.
+var endOfTime = regexp.MustCompile(`(?i)(^|_)(end|until|to|before)(_|$)|End`)
 
 // valueForTest returns a workload value for a test: dates shortly before the test's clock, and nonempty values for
 // empty ones.
@@ -266,7 +281,7 @@ func (t *tester) fieldsOf(s *step) map[string]bool {
 		fields[key] = true
 	}
 	if i := s.incremental; i != nil {
-		fields[cmp.Or(strings.ReplaceAll(i.source, ".", "/"), i.cursor)] = true
+		fields[cmp.Or(strings.Join(i.source, "/"), i.cursor)] = true
 	}
 	for _, name := range s.needed {
 		fields[name] = true
@@ -280,15 +295,11 @@ func (t *tester) fieldsOf(s *step) map[string]bool {
 		t.maps[s.name+strings.ReplaceAll(found[1], ".", "/")] = true
 	}
 	for _, found := range ofRow.FindAllStringSubmatch(said, -1) {
-		var path []string
-		for _, key := range oneKey.FindAllStringSubmatch(found[1], -1) {
-			path = append(path, key[1]+key[2])
-		}
-		fields[strings.Join(path, "/")] = true
+		fields[strings.Join(keysOf(found[1]), "/")] = true
 	}
 	if s.paging != nil {
-		for _, found := range lastField.FindAllStringSubmatch(s.paging.when.text+" "+s.paging.token.text, -1) {
-			fields[found[1]] = true
+		for _, path := range lastFields(s) {
+			fields[strings.Join(path, "/")] = true
 		}
 	}
 	return fields
@@ -301,7 +312,21 @@ var ofRow = regexp.MustCompile(`row((?:\.\w+|\['[^']*'\])+)`)
 var mapOfRow = regexp.MustCompile(`(?:merge|omit)\(row((?:\.\w+)+)`)
 
 // lastField matches a member of the last row.
-var lastField = regexp.MustCompile(`last\([^()]*(?:\([^()]*\))?[^()]*\)\.(\w+)`)
+var lastField = regexp.MustCompile(`last\([^()]*(?:\([^()]*\))?[^()]*\)((?:\.\w+|\['[^']*'\])+)`)
+
+// lastFields returns the paths to what the paging reads from the last row.
+func lastFields(s *step) (paths [][]string) {
+	for _, found := range lastField.FindAllStringSubmatch(s.paging.when.text+" "+s.paging.token.text, -1) {
+		paths = append(paths, keysOf(found[1]))
+	}
+	return paths
+}
+
+// isCursor reports whether a field of the rows is the step's cursor.
+func (t *tester) isCursor(s *step, name string) bool {
+	i := s.incremental
+	return i != nil && (name == i.cursor || i.source != nil && name == strings.Join(i.source, "/"))
+}
 
 // madeRow returns a made-up row.
 func (t *tester) madeRow(s *step, n int) map[string]any {
@@ -328,48 +353,12 @@ func (t *tester) madeRow(s *step, n int) map[string]any {
 	return t.fitRow(s, row)
 }
 
-// literals matches the constants of a condition.
-var literals = regexp.MustCompile(`'[^']*'|\b\d+\b|\btrue\b|\bfalse\b`)
-
-// fitRow returns a row for which the step's condition on rows is true, as far as one of its constants makes it so.
-func (t *tester) fitRow(s *step, row map[string]any) map[string]any {
-	if s.where == nil || t.selectsRow(s, row) {
-		return row
-	}
-	var values []any
-	for _, text := range literals.FindAllString(s.where.text, -1) {
-		if value, ok := evaluateText(text, nil); ok {
-			values = append(values, value)
-		}
-	}
-	for _, found := range simplePath.FindAllStringSubmatch(s.where.text, -1) {
-		path := strings.Split(found[1][1:], ".")
-		if slices.Contains(s.key, path[0]) {
-			continue
-		}
-		for _, value := range append(values, 1, true) {
-			if one := expression.MapOf(withMember(row, path, value)); t.selectsRow(s, one) {
-				return one
-			}
-		}
-	}
-	return row
-}
-
-// selectsRow reports whether the step's condition on rows is true for a row.
-func (t *tester) selectsRow(s *step, row map[string]any) bool {
-	scope := t.answerScope(s, answer{})
-	scope["row"] = row
-	value, ok := evaluateText(s.where.text, scope)
-	return ok && expression.Truthy(value)
-}
-
 func (t *tester) madeValue(s *step, name string, schema component, n int) any {
 	if t.maps[s.name+"/"+name] {
 		return map[string]any{"a": n}
 	}
 	at := time.Date(2025, time.December, 30, 12, n, 0, 0, time.UTC)
-	if i := s.incremental; i != nil && (name == i.cursor || i.source != "" && name == strings.ReplaceAll(i.source, ".", "/")) {
+	if i := s.incremental; t.isCursor(s, name) {
 		switch layout, ok := layoutOf(i.format); {
 		case i.kind == "integer":
 			return n

@@ -7,6 +7,7 @@ import (
 
 	"reprise/internal/program/connector/jinja"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/playbook"
 )
 
 // scope resolves the names of templates to expressions. The error of a resolver says what has no counterpart.
@@ -67,8 +68,8 @@ func (s scope) translateValue(of any) (any, error) {
 		return templateValue(parts), nil
 	case map[string]any:
 		out := map[string]any{}
-		for key, one := range of {
-			value, err := s.translateValue(one)
+		for _, key := range playbook.SortedKeys(of) {
+			value, err := s.translateValue(of[key])
 			if err != nil {
 				return nil, err
 			}
@@ -375,12 +376,24 @@ func arithmeticCode(operator string, left, right code) (code, error) {
 		moved := callCode("add_time", left, constantCode(amount))
 		moved.timed = true
 		return moved, nil
+	case operator == "%" && left.texty:
+		return formattedText(left, right)
 	case operator == "//":
 		return callCode("floor", code{text: left.operandText(precMultiply) + " / " + right.operandText(precPipe), prec: precMultiply}), nil
 	case slices.Contains([]string{"*", "/", "%", "**"}, operator):
 		return code{text: left.operandText(precMultiply) + " " + operator + " " + right.operandText(precPipe), prec: precMultiply}, nil
 	}
 	return code{text: left.operandText(precAdd) + " " + operator + " " + right.operandText(precMultiply), prec: precAdd}, nil
+}
+
+// formattedText returns a constant text with a value in the place of %s, as Python writes it.
+func formattedText(format, of code) (code, error) {
+	text, isText := format.value.(string)
+	before, after, found := strings.Cut(text, "%s")
+	if !isText || !found || strings.Contains(before+after, "%") || strings.HasPrefix(of.text, "[") {
+		return unsupportedError("the operator %% on the text %s", format.text)
+	}
+	return joinTexts(slices.DeleteFunc([]code{constantCode(before), of, constantCode(after)}, func(part code) bool { return part.value == "" })), nil
 }
 
 func (s scope) testCode(n *jinja.Predicate) (code, error) {

@@ -28,11 +28,18 @@ func (a answer) headerNames() map[string]any {
 			out[name] = value
 			continue
 		}
-		address, _, _ := strings.Cut(strings.TrimPrefix(value, "<"), ">")
-		out["link"] = map[string]any{"next": map[string]any{"url": address, "rel": "next"}}
+		address, attributes, _ := strings.Cut(strings.TrimPrefix(value, "<"), ">")
+		next := map[string]any{"url": address}
+		for _, found := range attributeOf.FindAllStringSubmatch(attributes, -1) {
+			next[found[1]] = found[2]
+		}
+		out["link"] = map[string]any{"next": next}
 	}
 	return out
 }
+
+// attributeOf is an attribute of a link.
+var attributeOf = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
 // exchange is a request with its answer.
 type exchange struct {

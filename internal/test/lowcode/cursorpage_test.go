@@ -126,7 +126,7 @@ func (a *api) search(r *reader, pager *pager, base answer, asked request, paths 
 		next := base
 		if page < total && link {
 			next.headers = maps.Clone(base.headers)
-			next.headers["Link"] = "<" + a.nextAddress(asked, page) + `>; rel="next"`
+			next.headers["Link"] = "<" + a.nextAddress(asked, page) + `>; rel="next"; results="true"; cursor="` + fmt.Sprintf(`t%dp%d"`, a.number, page+1)
 		}
 		if a.fits(r, pager, next, page < total, rows) {
 			return next, true
