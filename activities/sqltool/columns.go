@@ -126,6 +126,7 @@ func SettleWrite(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, 
 	if len(settled.Columns) == 0 { // nothing is left of any row
 		settled.Rows = nil
 	}
+	noteRepeatedKeys(settled, tx.Dialect(), columns)
 	return settled.withoutReplaced(), nil
 }
 

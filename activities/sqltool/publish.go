@@ -392,11 +392,18 @@ func (p *difference) byKey(ctx context.Context) (written WriteResult, err error)
 	return written, nil
 }
 
-// updateRows updates rows that differ; there are none if they consist of their key only.
+// mayRespell reports whether texts of a column of the key may be equal to the database and still be other texts, as in a column that ignores
+// case. Children keep their links to the key as it is.
+func (p *difference) mayRespell(column string) bool {
+	at := columnNamed(p.there, column)
+	return p.of == nil && !p.write.HasChildren() && !at.ReadOnly && p.tx.Dialect().isText(at)
+}
+
+// updateRows updates rows that differ; there are none if they consist only of a key that the target has in the same form.
 func (p *difference) updateRows(written *WriteResult) targetChange {
 	var sets, there, staged []string
 	for _, column := range p.columns {
-		if slices.Contains(p.write.Key, column) {
+		if slices.Contains(p.write.Key, column) && !p.mayRespell(column) {
 			continue
 		}
 		name := quoteName(column)

@@ -15,6 +15,7 @@ var replaceCases = tableCases{
 	"replace by key":               replaceByKey,
 	"replace with triggers":        replaceWithTriggers,
 	"replace images":               replaceImages,
+	"replace respelt keys":         replaceRespeltKeys,
 	"replace all":                  replaceAll,
 	"replace nothing":              replaceNothing,
 	"replace deletes no others":    replaceDeletesNoOthers,
@@ -238,6 +239,21 @@ func replaceImages(s *TableTest) {
 		load.stagePage(one)
 		require.Equal(s, publishedResult(test.changed, 0), load.publishRows(), "%v", test)
 	}
+}
+
+// replaceRespeltKeys: a key that equals that of the table in other letters takes its place.
+func replaceRespeltKeys(s *TableTest) {
+	typed := "text COLLATE NOCASE"
+	if s.db.Name == "postgres" {
+		s.Query("CREATE COLLATION "+s.Table+"_ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)", nil)
+		typed = "text COLLATE " + s.Table + "_ci"
+	}
+	s.Create("k " + typed + " PRIMARY KEY, n bigint")
+	s.Write(nil, row{"k": "a", "n": 1}, row{"k": "b", "n": 2})
+	load := s.beginReplace(row{"key": "k"})
+	load.stagePage(row{"k": "A", "n": 1}, row{"k": "b", "n": 2})
+	require.Equal(s, publishedResult(1, 0), load.publishRows())
+	require.Equal(s, []string{`{"k":"A","n":1}`, `{"k":"b","n":2}`}, s.ContentLines("k, n"))
 }
 
 // replaceAll: without a key all rows go, and all come.

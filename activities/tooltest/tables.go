@@ -3,12 +3,14 @@ package tooltest
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // Tables are the cases of writes to a table, on a database of their own.
@@ -24,6 +26,7 @@ var keyCases = tableCases{
 	"sequence within a write":   sequenceWithinAWrite,
 	"sequence of kinds":         sequenceOfKinds,
 	"keys within a write":       keysWithinAWrite,
+	"repeated keys are noted":   repeatedKeysAreNoted,
 	"hard delete":               rowsAreDeleted,
 	"hard delete by sequence":   rowsAreDeletedBySequence,
 	"hard delete with triggers": deletesWithTriggers,
@@ -223,6 +226,38 @@ func keysWithinAWrite(s *TableTest) {
 		require.Equal(s, AffectedResult(2), of.Write(row{"mode": "upsert", "key": "k"}, rows...), kind)
 		require.Len(s, of.ContentLines("n"), 2, kind)
 	}
+}
+
+// repeatedKeysAreNoted: rows of one write that replace each other are a warning, unless they are equal or the sink orders their versions.
+func repeatedKeysAreNoted(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, n bigint, note text")
+	s.Query("CREATE TABLE "+s.itemsTable()+" (order_id bigint, line bigint PRIMARY KEY, n bigint)", nil)
+	notes := func(fields row, rows ...any) string {
+		s.Helper()
+		in := s.WriteInput(fields, rows...)
+		if fields["mode"] == "replace" {
+			in = s.beginReplace(fields).stagingInput("", rows...)
+		}
+		result, err := s.db.MakeAttempt(s.t, in)
+		require.NoError(s, err)
+		return strings.Join(result.Meta.Notes, "\n")
+	}
+	const lost = `%s have the same key (%s) and different values, so only the last one stays`
+	for _, mode := range []string{"upsert", "replace"} {
+		byID := row{"mode": mode, "key": "id"}
+		require.Contains(s, notes(byID, row{"id": 1, "n": 1}, row{"id": 2, "n": 1}, row{"id": "1", "n": 2}), fmt.Sprintf(lost, "rows of one write", "id"), mode)
+		require.Empty(s, notes(byID, row{"id": 1, "n": 1}, row{"id": 1, "n": 1}), mode)
+		require.Empty(s, notes(byID, row{"id": 1, "n": 1}, row{"id": 1, "note": "the rest"}), mode)
+		byLine := s.ofItems(byID, row{"key": "line"})
+		items := func(id int, n ...int) row {
+			return row{"id": id, "n": id, "items": lists.Map(n, func(n int) any { return row{"line": 1, "n": n} })}
+		}
+		require.Contains(s, notes(byLine, items(1, 1), items(2, 2)), fmt.Sprintf(lost, "elements of different parents", "line"), mode)
+		require.Contains(s, notes(byLine, items(1, 1, 2)), fmt.Sprintf(lost, "elements of one list", "line"), mode)
+		require.NotContains(s, notes(byLine, items(1, 1), items(1, 2)), "elements", mode)
+	}
+	require.Empty(s, notes(row{"mode": "upsert", "key": "id", "sequence_by": "n"}, row{"id": 1, "n": 1}, row{"id": 1, "n": 2}))
+	require.Empty(s, notes(row{"mode": "upsert", "key": "id", "hard_delete": "gone"}, row{"id": 1, "n": 1}, row{"id": 1, "gone": true}))
 }
 
 // sequenceOfKinds: within a write rows are compared as the column compares them.
