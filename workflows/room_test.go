@@ -72,17 +72,10 @@ func (s *slowSignals) SignalExternalWorkflow(ctx workflow.Context, id, run, name
 	return s.Next.SignalExternalWorkflow(ctx, id, run, name, message)
 }
 
-// TestHistoryOfALoopWhoseChildrenWait: all iterations of a loop wait for an hour, twice, as they do where a store is
-// away, and release their slots meanwhile. The loop has room in its history for what they still add to it.
-func TestHistoryOfALoopWhoseChildrenWait(t *testing.T) {
-	t.Parallel()
-	const elements, bound = 300, 4096
-	s := newStage(t, func(_ int, in interpreter.ToolInput) (any, error) {
-		if in.Attempt <= 2 {
-			return nil, unavailable()
-		}
-		return *in.Index, nil
-	})
+// playLoop runs the loop of a step alone, on a slow server, and returns the length of its history.
+func playLoop(t *testing.T, elements int, step string, answer play) (length int) {
+	t.Helper()
+	s := newStage(t, answer)
 	s.env.RegisterWorkflowWithOptions(loop.LoopWorkflow, workflow.RegisterOptions{Name: loopAlone})
 	server := &slowServer{stage: s, length: 3}
 	s.env.SetWorkerOptions(worker.Options{
@@ -94,17 +87,13 @@ func TestHistoryOfALoopWhoseChildrenWait(t *testing.T) {
 	s.env.SetOnChildWorkflowCompletedListener(func(info *workflow.Info, _ converter.EncodedValue, _ error) {
 		server.ofChild(info, 1+3)
 	})
-	input := protocol.LoopInput{Reserves: true, Task: call.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Source: `
+	input := protocol.LoopInput{Reserves: true, Task: call.Task{Name: "test.yaml", Step: "fetch", Visit: 1, Run: interpreter.RunInfo{StartedAt: s.env.Now()}, Source: `
 apiVersion: reprise/v1
 kind: Playbook
 metadata: {name: test}
 workflow:
   - step: fetch
-    tool: http
-    url: http://x
-    loop: {collection: "{{ 1..300 }}", batch: 1, mode: parallel, max_concurrency: 100}
-    retry: [{when: error is defined, then: {max_attempts: 3, delay: 1h, jitter: none}}]
-`}}
+` + step}}
 	for i := range elements {
 		input.Elements = append(input.Elements, expression.Of(i))
 	}
@@ -115,6 +104,47 @@ workflow:
 	var result interpreter.LoopResult
 	require.NoError(t, s.env.GetWorkflowResult(&result))
 	require.Equal(t, interpreter.LoopStats{Total: elements, Success: elements}, result.Stats)
-	require.LessOrEqual(t, server.length, bound)
-	require.Greater(t, server.length, bound*3/4, "most of the room is used")
+	return server.length
+}
+
+// TestHistoryOfALoopWhoseChildrenWait: all iterations of a loop wait for an hour, twice, as they do where a store is
+// away, and release their slots meanwhile. The loop has room in its history for what they still add to it.
+func TestHistoryOfALoopWhoseChildrenWait(t *testing.T) {
+	t.Parallel()
+	const bound = 4096
+	length := playLoop(t, 300, `
+    tool: http
+    url: http://x
+    loop: {collection: "{{ 1..300 }}", batch: 1, mode: parallel, max_concurrency: 100}
+    retry: [{when: error is defined, then: {max_attempts: 3, delay: 1h, jitter: none}}]
+`, func(_ int, in interpreter.ToolInput) (any, error) {
+		if in.Attempt <= 2 {
+			return nil, unavailable()
+		}
+		return *in.Index, nil
+	})
+	require.LessOrEqual(t, length, bound)
+	require.Greater(t, length, bound*3/4, "most of the room is used")
+}
+
+// TestHistoryOfALoopWhoseChildRunsPoll: the iterations are runs of a playbook that ask each minute whether an export is
+// ready. Lists show that they wait, but what each reports to its loop does not fill the loop's history.
+func TestHistoryOfALoopWhoseChildRunsPoll(t *testing.T) {
+	t.Parallel()
+	length := playLoop(t, 200, `
+    tool: playbook
+    workflow:
+      - step: poll
+        tool: http
+        url: http://x
+        retry: [{when: error is defined, then: {max_attempts: 200, delay: 1m, jitter: none}}]
+    loop: {collection: "{{ 1..200 }}", batch: 1, mode: parallel, max_concurrency: 200}
+`, func(_ int, in interpreter.ToolInput) (any, error) {
+		if in.Attempt <= 120 {
+			return nil, unavailable()
+		}
+		return nil, nil
+	})
+	require.LessOrEqual(t, length, 4096)
+	require.Greater(t, length, 200*9, "each run has reported a wait")
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -49,8 +50,12 @@ type Controls struct {
 	// parent workflow; changed sends another one if the waits have changed.
 	Reports  map[string]protocol.WaitReport
 	Reported protocol.WaitReport
-	changed  func(workflow.Context)
-	debounce debounce
+	// HasSiblings says that the parent workflow has several open children at a time. LongestReported is then the
+	// longest wait that was reported.
+	HasSiblings     bool
+	LongestReported time.Duration
+	changed         func(workflow.Context)
+	debounce        debounce
 }
 
 // OpenWait is a wait of a call in this workflow that people may end early.

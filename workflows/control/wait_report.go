@@ -14,6 +14,11 @@ import (
 // the age of the run.
 const reportedShare = 100
 
+// reportGrowth limits the reports of children that have siblings: after one, a wait is reported only if it is that many
+// times longer. Each report is an event of the parent's history, and hundreds of children that poll each minute would
+// fill it: Temporal terminates a workflow with 51,200 events, and accepts 10,000 signals.
+const reportGrowth = 8
+
 // ShortestReported returns the shortest wait that is reported, for a run that started at began.
 func ShortestReported(ctx workflow.Context, began time.Time) time.Duration {
 	return max(MinShownWait, workflow.Now(ctx).Sub(began)/reportedShare)
@@ -50,6 +55,9 @@ func (c *Controls) ReportWaits(ctx workflow.Context, waits OpenWaits, shortest t
 		return
 	}
 	next, now := waits.waitReport(), workflow.Now(ctx)
+	if c.HasSiblings && !next.Until.IsZero() {
+		shortest = max(shortest, c.LongestReported*reportGrowth)
+	}
 	if next.Equal(c.Reported) {
 		c.dropDebounce()
 		return
@@ -66,6 +74,9 @@ func (c *Controls) ReportWaits(ctx workflow.Context, waits OpenWaits, shortest t
 	}
 	next.From = workflow.GetInfo(ctx).WorkflowExecution.ID
 	c.Reported = next
+	if c.HasSiblings && !next.Until.IsZero() {
+		c.LongestReported = max(c.LongestReported, next.Until.Sub(now))
+	}
 	gate.SignalWorkflow(ctx, parent.ID, protocol.WaitsSignal, next)
 }
 

@@ -51,7 +51,7 @@ func (d *Driver) playRun(ctx workflow.Context, in interpreter.ToolInput) interpr
 		Called: &protocol.ParentAttempt{
 			Step: in.Step, Visit: in.Visit, Index: in.Index, Page: in.Page, Attempt: in.Attempt, Depth: nesting.Depth + 1,
 			Tree: nesting.Tree, ScheduledAt: nesting.ScheduledAt,
-			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), Recall: d.earlierRuns(task, nesting, in),
+			Key: in.OperationKey, Lap: task.Run.ChildLap(in.Attempt), HasSiblings: d.Host.HasSiblings, Recall: d.earlierRuns(task, nesting, in),
 		},
 	}
 	if !callee.Wait {

@@ -67,6 +67,8 @@ const maxDriveTime = 6 * time.Hour
 type ActivityHost struct {
 	Task     protocol.Task
 	Snapshot call.Snapshot
+	// HasSiblings says that the workflow makes several calls.
+	HasSiblings bool
 	// MostPages returns a bound on the pages that the next activity fetches; nil for none.
 	MostPages func() int
 	// lost says that the last activity has not reported its progress.

@@ -48,6 +48,7 @@ func CallsWorkflow(ctx workflow.Context, input protocol.CallsInput, script call.
 	}
 	controls.Answered, controls.Asked = input.Answered, input.Asked
 	controls.Elsewhere, controls.Reported = b.endedAnswerError, input.Reported
+	controls.HasSiblings, controls.LongestReported = input.HasSiblings, input.LongestReported
 	controls.ListenForReports(ctx, b.reportWaits)
 	controls.ApplyFromParent(ctx, b.slot)
 	if err := controls.ServeAnswers(ctx); err != nil {
@@ -286,7 +287,7 @@ func (b *batch) nextInput(controls *control.Controls) protocol.CallsInput {
 		next.Calls[at] = b.input.Calls[i]
 	}
 	next.Ended, next.Control, next.Answered = b.ended, controls.Control, controls.Answered
-	next.Admitted, next.Reported = b.allowance.Left, controls.Reported
+	next.Admitted, next.Reported, next.LongestReported = b.allowance.Left, controls.Reported, controls.LongestReported
 	next.Asked = controls.Asked
 	return next
 }
@@ -370,7 +371,7 @@ func (b *batch) runIteration(ctx workflow.Context, i int) {
 	}
 	if b.drivers[i] == nil {
 		b.drivers[i] = &drive.Driver{
-			Call: call, Waiting: b.waitRecorder(ctx, i), Host: &drive.ActivityHost{Task: b.input.Task, Snapshot: b.input.Calls[i]}, Slot: b.slot,
+			Call: call, Waiting: b.waitRecorder(ctx, i), Host: &drive.ActivityHost{Task: b.input.Task, Snapshot: b.input.Calls[i], HasSiblings: len(b.calls) > 1}, Slot: b.slot,
 			Allowance: &b.allowance, Renews: func() bool { return b.mustRenew(ctx) },
 			Plays: func(child string) {
 				b.children[i] = child

@@ -297,7 +297,7 @@ func (l *Loop) startChild(ctx workflow.Context, calls []call.Snapshot, admitted 
 	input := protocol.CallsInput{
 		Task: l.controls.WithControls(l.Input.Task), Calls: calls, Control: l.controls.Control,
 		Admitted: admitted, Refused: l.allowance.None && admitted < len(calls),
-		MayRelease: room{l}.mayPark(ctx, startEvents+endEvents),
+		MayRelease: room{l}.mayPark(ctx, childEvents), HasSiblings: l.window.size() > 1,
 	}
 	if l.loop.FailureBudget != nil && len(calls) > 1 {
 		known := l.knownCounts()

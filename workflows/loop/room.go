@@ -8,8 +8,9 @@ import (
 	"reprise/workflows/gate"
 )
 
-// A loop cannot continue as new while children are open, and these add events to its history: each ends, and one that
-// may release its slot also does that, requests another and is granted it. In an outage hundreds of children do so. So a
+// A loop cannot continue as new while children are open, and these add events to its history: each ends, and most report
+// that they wait; one that may release its slot also does that, requests another and is granted it. In an outage
+// hundreds of children do so. So a
 // leaf starts a child, and lets one release its slot, only while its history has room for all that its open children may
 // still add, each event in a workflow task of its own.
 const (
@@ -21,6 +22,8 @@ const (
 	requestEvents = 1 + taskEvents // the child's signal
 	grantEvents   = 2 + taskEvents // sent to the server, delivered
 	parkEvents    = releaseEvents + requestEvents + grantEvents
+	reportEvents  = 1 + taskEvents                         // the child's signal
+	childEvents   = startEvents + reportEvents + endEvents // of a child that does not park
 
 	// fullEvents bounds a history together with what is still to come. The rest, up to 4,096, is for the end of the loop
 	// and for signals of its parent and of people.
@@ -55,6 +58,9 @@ func (r room) has(ctx workflow.Context, events int) bool {
 	events += workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	for _, b := range r.loop.batches {
 		events += b.pendingEvents()
+		if _, reported := r.loop.controls.Reports[b.id]; !reported {
+			events += reportEvents // further reports are rare: each is of a far longer wait
+		}
 	}
 	return events <= fullEvents
 }
@@ -64,7 +70,7 @@ func (r room) has(ctx workflow.Context, events int) bool {
 func (r room) nextEvents(taken int) int {
 	size := r.loop.batchSize()
 	left := (len(r.loop.Input.Elements) - r.loop.next + size - 1) / size
-	return max(0, min(left, r.loop.window.size()-r.loop.window.used)-taken) * (startEvents + endEvents)
+	return max(0, min(left, r.loop.window.size()-r.loop.window.used)-taken) * childEvents
 }
 
 // mayPark reports whether a child may release its slot during long waits. own is what the child adds besides.
@@ -82,7 +88,7 @@ func (r room) mayPark(ctx workflow.Context, own int) bool {
 // need not if it starts no more anyway.
 func (r room) mayStart(ctx workflow.Context) bool {
 	return !r.loop.Input.Reserves || r.loop.window.open == 0 || gate.HistoryIsLong(ctx) || r.leavesRest(ctx, 1) ||
-		r.has(ctx, startEvents+endEvents)
+		r.has(ctx, childEvents)
 }
 
 // leavesRest reports whether a shard leaves the elements that it has not started to the next one, which begins at once:
@@ -94,7 +100,7 @@ func (r room) leavesRest(ctx workflow.Context, taken int) bool {
 	}
 	for _, b := range r.loop.batches {
 		if !b.holds {
-			return !r.has(ctx, startEvents+endEvents+parkEvents+r.nextEvents(taken))
+			return !r.has(ctx, childEvents+parkEvents+r.nextEvents(taken))
 		}
 	}
 	return false

@@ -27,6 +27,8 @@ type RunState struct {
 	Asked []AskedQuestion `json:"asked,omitempty"`
 	// Reported is the last report to the parent workflow.
 	Reported WaitReport `json:"reported,omitzero"`
+	// LongestReported is as in CallsInput.
+	LongestReported time.Duration `json:"longest_reported,omitempty"`
 }
 
 // RunFrame is what all parts of a run share.

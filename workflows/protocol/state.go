@@ -68,6 +68,8 @@ type ParentAttempt struct {
 	// Recall is set if an earlier run may have made some of the child run's calls. The child run then queries it
 	// and reuses the results.
 	Recall *interpreter.Recall `json:"recall,omitempty"`
+	// HasSiblings is as in CallsInput: the parent workflow makes several calls, each of which may run a playbook.
+	HasSiblings bool `json:"has_siblings,omitempty"`
 }
 
 // Reprocess makes a run repeat iterations of another run that failed or were cancelled, under that run's keys,
@@ -237,6 +239,10 @@ type CallsInput struct {
 	Asked []AskedQuestion `json:"asked,omitempty"`
 	// Reported is the last report to the parent workflow.
 	Reported WaitReport `json:"reported,omitzero"`
+	// HasSiblings says that the loop has several open children at a time, so each reports few of its waits.
+	// LongestReported is the longest that it has reported.
+	HasSiblings     bool          `json:"has_siblings,omitempty"`
+	LongestReported time.Duration `json:"longest_reported,omitempty"`
 }
 
 // SplitScript separates the script of the task from the input, so that it is sent as an argument of its own

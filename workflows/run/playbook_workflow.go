@@ -193,7 +193,8 @@ func (r *run) beginRun(ctx workflow.Context, book *playbook.Playbook, input prot
 	r.loadState(state)
 	r.controls.Control, r.controls.Parents = state.Control, slices.Clone(input.ParentRuns())
 	r.controls.Answered, r.controls.Asked = state.Answered, state.Asked
-	r.controls.Elsewhere, r.controls.Reported = r.answeredElsewhere, state.Reported
+	r.controls.Elsewhere, r.controls.Reported, r.controls.LongestReported = r.answeredElsewhere, state.Reported, state.LongestReported
+	r.controls.HasSiblings = input.Called != nil && input.Called.HasSiblings
 	if state.First != "" {
 		return
 	}
@@ -232,7 +233,7 @@ func (r *run) saveState() protocol.RunState {
 	state := protocol.RunState{
 		RunFrame: r.RunFrame, RunPath: r.RunPath, RunStatus: r.status.RunStatus, RunEarlier: r.earlier.RunEarlier,
 		RunNotices: r.notices.RunNotices, RunQueues: r.queues.RunQueues, RunPartitions: r.partitions.RunPartitions, RunMoves: r.moves.RunMoves,
-		Control: r.controls.Control, Answered: r.controls.Answered, Asked: r.controls.Asked, Reported: r.controls.Reported,
+		Control: r.controls.Control, Answered: r.controls.Answered, Asked: r.controls.Asked, Reported: r.controls.Reported, LongestReported: r.controls.LongestReported,
 	}
 	state.Records = r.snapshotRecords()
 	return state
