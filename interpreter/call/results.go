@@ -41,7 +41,7 @@ func (r results) successResult(d ruling) *interpreter.CallResult {
 	}
 	if s.Last.Partial {
 		result.Status = interpreter.Partial
-		result.Warnings = append(result.Warnings, ran+": the playbook that it ran ended with status "+string(interpreter.Partial))
+		result.Warnings = append(result.Warnings, ran+": the run that it started was a partial success")
 	}
 	for _, warning := range s.Last.Warnings {
 		result.Warnings = append(result.Warnings, ran+": "+warning)

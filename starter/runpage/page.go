@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -231,7 +232,15 @@ func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Lib
 	if folder == "" {
 		return nil
 	}
+	name, other := folder, ""
+	if whole, err := filepath.Abs(folder); err == nil {
+		name = filepath.Base(whole)
+	}
+	if sub := filepath.Join(folder, "playbooks"); len(bookshelf.PlaybookNames(sub)) > 0 {
+		other = sub
+	}
 	return &ui.Library{
+		Folder: name, Other: other,
 		Names: func() []string { return bookshelf.PlaybookNames(folder) },
 		Has:   func(name string) bool { return bookshelf.HasPlaybook(folder, name) },
 		Read: func(name string) (ui.Book, error) {

@@ -122,11 +122,11 @@ func EndOf(id string, result Result, err error) (outcome interpreter.Outcome, en
 	case interpreter.Completed, interpreter.Partial:
 		outcome = interpreter.Outcome{Data: result.Result.Data, Partial: result.Status == interpreter.Partial, Rows: result.Rows}
 		if n := len(result.Warnings); n > 0 {
-			outcome.Warnings = []string{fmt.Sprintf("the playbook that it ran has %s: %s", source.Count(n, "warning"), id)}
+			outcome.Warnings = []string{fmt.Sprintf("the run that it started has %s: %s", source.Count(n, "warning"), id)}
 		}
 		return outcome, true
 	case interpreter.Skipped: // its playbook demands that it is skipped, which is not a failure
-		return interpreter.Outcome{Warnings: []string{fmt.Sprintf("the playbook that it ran was skipped: %s", id)}}, true
+		return interpreter.Outcome{Warnings: []string{fmt.Sprintf("the run that it started was skipped: %s", id)}}, true
 	case interpreter.Cancelled:
 		return interpreter.Outcome{Err: playError(id, temporal.NewCanceledError()), Rows: result.Rows}, false
 	}

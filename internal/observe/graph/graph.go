@@ -215,7 +215,10 @@ func stateText(step runs.Step, now time.Time) []string {
 	if step.Visit > 1 {
 		lines = append(lines, fmt.Sprintf("visit %d", step.Visit))
 	}
-	if attempt := render.StepAttempt(step); attempt != "" {
+	switch attempt := render.StepAttempt(step); {
+	case step.Status == interpreter.Completed && step.Pages > 1:
+		lines = append(lines, terminal.Count(step.Pages, "page"))
+	case attempt != "":
 		lines = append(lines, "attempt "+attempt)
 	}
 	if !step.NextRetryAt.IsZero() {

@@ -32,6 +32,8 @@ type Cause struct {
 	Body Excerpt
 	// Policy is the policy that decided and its decision; "" if none did.
 	Policy string
+	// Waits says that the step is retried, so that nothing else of the run reports the message.
+	Waits bool
 	// Marked is the last line of the playbook's file that a traceback names; 0 if there is none.
 	Marked int
 }
@@ -74,7 +76,7 @@ func WaitingCause(status *runs.Status) *Cause {
 		if step.Status != interpreter.RetryPending || step.Error == nil || step.Loop != nil {
 			continue
 		}
-		cause := &Cause{Step: stepLabel(step), Body: ResponseBody(step.Error)}
+		cause := &Cause{Waits: true, Step: stepLabel(step), Body: ResponseBody(step.Error)}
 		cause.describeFailure(step.Error)
 		return cause
 	}

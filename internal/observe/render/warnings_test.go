@@ -12,10 +12,10 @@ import (
 // TestWarningsThatDifferOnlyInTheIteration are one line, with their number and the first iterations.
 func TestWarningsThatDifferOnlyInTheIteration(t *testing.T) {
 	t.Parallel()
-	const partial = "step backfill: the playbook that it ran ended with status partial_success"
+	const partial = "step backfill: the run that it started was a partial success"
 	of := func(index int, text string) string { return fmt.Sprintf("iteration %d: %s", index, text) }
 	child := func(index int) string {
-		return of(index, fmt.Sprintf("step backfill: the playbook that it ran has 1 warning: day.backfill-1/backfill#1/%d!1", index))
+		return of(index, fmt.Sprintf("step backfill: the run that it started has 1 warning: day.backfill-1/backfill#1/%d!1", index))
 	}
 	day := func(index int, said string) string {
 		return of(index, fmt.Sprintf("step backfill, partition 2026-11-%02dT03:00: %s", index+1, said))
@@ -30,7 +30,7 @@ func TestWarningsThatDifferOnlyInTheIteration(t *testing.T) {
 			[]string{"before", of(3, partial), child(3), of(0, partial), child(0), of(1, partial), child(1), of(2, partial), of(4, partial), of(10, partial), "more warnings"},
 			[]string{
 				"before", "6 iterations (0, 1, 2, 3, 4, …): " + partial,
-				"3 iterations (0, 1, 3): step backfill: the playbook that it ran has 1 warning: day.backfill-1/backfill#1/0!1 for iteration 0, and so on",
+				"3 iterations (0, 1, 3): step backfill: the run that it started has 1 warning: day.backfill-1/backfill#1/0!1 for iteration 0, and so on",
 				"more warnings",
 			},
 		},

@@ -180,6 +180,10 @@ type Event struct {
 	Error   *interpreter.ErrorObject `json:"error,omitempty"`
 	// ChildRunID is the run ID of Child; "" if it did not start or its end is not awaited.
 	ChildRunID string `json:"-"`
+	// IsShared says of the start of an open iteration that it shares a child with others: their ends are reported only when the child
+	// ends. Of an attempt or a sink with which such an iteration has ended, Ended is how.
+	IsShared bool               `json:"-"`
+	Ended    interpreter.Status `json:"-"`
 
 	key string // identifies it within the run
 }

@@ -146,7 +146,9 @@ func (p *projector) iterationsOpen(begun *child, report *batchReport) error {
 	sequential, err := p.isSequential(report)
 	for i, snapshot := range report.input.Calls {
 		if snapshot.State == nil && (i == 0 || !sequential) {
-			p.iterationStarted(begun, begun.initiated, *snapshot.Index)
+			event := p.iterationEvent(IterationStarted, begun.initiated, *snapshot.Index)
+			event.IsShared = len(report.input.Calls) > 1
+			p.addEvent(begun.event, fmt.Sprint(*snapshot.Index), event)
 		}
 	}
 	return err

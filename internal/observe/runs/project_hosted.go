@@ -68,6 +68,7 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 		made, failure := attemptsMade(before, after, driven, failure, ended)
 		// The state may be one page behind the last attempt; then the sinks of that page come first.
 		event.IsRetry = before.RequestAttempts > 0 && before.Last.Error != nil
+		event.Ended = endOfCall(snapshot, driven)
 		attempted = p.addAttempts(id, which, event, made, ended)
 		p.calls[callID{task.Step, task.Visit, indexOr(snapshot.Index), ""}] = &lastAttempt{
 			attempt: after.Attempts, page: after.Successes + 1, failure: failure,
@@ -76,8 +77,17 @@ func (p *projector) hostedCall(id int64, ended time.Time, of *madeActivity, snap
 	if after.Written > before.Written {
 		event.Event, event.At, event.IsRetry = SinkCompleted, writtenAt(attempted, driven, ended), false
 		event.Page, event.PageTo = pagesWritten(before, after, driven)
+		event.Ended = endOfCall(snapshot, driven)
 		p.addEvent(id, which, event)
 	}
+}
+
+// endOfCall returns how the call of an iteration ended in an activity; "" if it continues, or is no iteration's.
+func endOfCall(snapshot call.Snapshot, driven call.Driven) interpreter.Status {
+	if driven.Result == nil || snapshot.Index == nil {
+		return ""
+	}
+	return driven.Result.FinalStatus()
 }
 
 // attemptsMade returns the attempts that a hosted call has made after the state before, and the failure of the last
@@ -126,6 +136,9 @@ func (p *projector) addAttempts(id int64, which string, first Event, made call.S
 		event.Attempt, event.AttemptTo, event.Page, event.PageTo = stretch.Attempt, stretch.AttemptTo, stretch.Page, stretch.PageTo
 		if event.PageTo == event.Page && event.AttemptTo == 0 {
 			event.PageTo = 0
+		}
+		if event.Ended = first.Ended; i < len(made)-1 {
+			event.Ended = ""
 		}
 		event.At = clampTime(at, stretch.Began, ended)
 		event.At = p.addTurn(id, fmt.Sprintf("%s/%d", which, i), event, stretch.Attempt-1, stretch.Turn)

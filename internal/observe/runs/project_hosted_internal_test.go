@@ -116,6 +116,11 @@ func TestEventsOfHostedSinks(t *testing.T) {
 			p, err := projectHistory(from, events, EventFilter{}, values{resolve: inline})
 			require.NoError(t, err)
 			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sortedEvents()))
+			last, ended := p.sortedEvents()[len(row.want)-1], interpreter.Completed
+			if row.waits {
+				ended = ""
+			}
+			require.Equal(t, ended, last.Ended)
 		})
 	}
 }
@@ -155,6 +160,7 @@ func TestEventsOfFailuresBehindAttempts(t *testing.T) {
 			p, err := projectHistory(from, hosted(t, `[{"index": 2}]`, row.gave), EventFilter{}, values{resolve: inline})
 			require.NoError(t, err)
 			require.Equal(t, strings.Join(row.want, "\n")+"\n", eventLines(t, p.sortedEvents()))
+			require.Equal(t, interpreter.Failed, p.sortedEvents()[1].Ended)
 		})
 	}
 }

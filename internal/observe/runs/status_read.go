@@ -377,8 +377,8 @@ func endWord(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
 
-// FailureOf returns the failure of an ended run, or that of its first failed iteration; nil if it has none, such as a
-// terminated run. It makes one call.
+// FailureOf returns the failure of an ended run, or that of its first failed iteration, or, of a partial success without any, its
+// first warning; nil if there is none, such as for a terminated run. It makes one call.
 func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorObject, error) {
 	result, err := r.lastResult(ctx, run)
 	if result.Error != nil {
@@ -388,6 +388,9 @@ func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorOb
 		if step.Loop != nil && len(step.Loop.Errors) > 0 {
 			return step.Loop.Errors[0].Error, err
 		}
+	}
+	if result.Status == interpreter.Partial && len(result.Warnings) > 0 {
+		return &interpreter.ErrorObject{Message: result.Warnings[0]}, err
 	}
 	return nil, err
 }

@@ -26,6 +26,8 @@ type Span struct {
 	// describes it.
 	Event runs.Event
 	Open  bool
+	// Ended is how an open iteration ended whose end is not reported yet, and To when; "" for others.
+	Ended interpreter.Status
 	// Failures and Retries are the numbers of failed and repeated attempts of an open item.
 	Failures, Retries int
 }
@@ -46,6 +48,7 @@ type item struct {
 // openItem is what is known about an item that has not ended.
 type openItem struct {
 	began *runs.Event
+	last  *runs.Event      // the event with which the iteration has ended, if its end is not reported yet
 	calls map[string]*call // by the place of their sink, "" of the item's own
 }
 
@@ -74,7 +77,11 @@ func (s *SpanBuilder) AddEvent(event runs.Event) {
 	if event.Step == "" {
 		return
 	}
-	switch kind := event.Kind(); kind.Phase {
+	kind := event.Kind()
+	if event.Ended != "" && kind.Phase != runs.Begins {
+		s.itemOf(event).last = &event
+	}
+	switch kind.Phase {
 	case runs.Begins:
 		s.beginSubject(event, kind.Of)
 	case runs.Ends:
@@ -147,6 +154,9 @@ func (s *SpanBuilder) Close(at time.Time) {
 		span := Span{Of: Step, From: state.began.At, To: laterOf(state.began.At, at), Event: *state.began, Open: true}
 		if of.index >= 0 {
 			span.Of = Iteration
+		}
+		if last := state.last; last != nil {
+			span.To, span.Ended = laterOf(span.From, last.At), last.Ended
 		}
 		if own := state.calls[""]; own != nil {
 			span.Event.Attempts, span.Failures, span.Retries = own.made, own.failed, own.retries

@@ -47,6 +47,24 @@ var (
 	}
 )
 
+// everyText describes a field that matches every so many units: "every 5 minutes". It returns "" for others, and for steps that do
+// not divide the whole: these begin again with each hour or day.
+func everyText(field, unit string, whole int) string {
+	n := 1
+	if step := steps.FindStringSubmatch(field); step != nil {
+		n, _ = strconv.Atoi(step[1]) // digits
+	} else if field != "*" {
+		return ""
+	}
+	switch {
+	case n == 0 || whole%n != 0:
+		return ""
+	case n == 1:
+		return "every " + unit
+	}
+	return fmt.Sprintf("every %d %ss", n, unit)
+}
+
 // lineWords describes a cron line in words.
 func lineWords(line string) string {
 	text := line
@@ -59,15 +77,18 @@ func lineWords(line string) string {
 		return line
 	}
 	minute, hour, day, weekday := fields[0], fields[1], fields[2], fields[4]
-	if step := steps.FindStringSubmatch(minute); step != nil && hour == "*" && day == "*" && weekday == "*" {
-		return "every " + step[1] + " minutes"
+	const minutes, hours = 60, 24
+	if hour == "*" && day == "*" && weekday == "*" {
+		if text := everyText(minute, "minute", minutes); text != "" {
+			return text
+		}
 	}
 	at, isNumber := strconv.Atoi(minute)
 	if isNumber != nil {
 		return line
 	}
-	if step := steps.FindStringSubmatch(hour); step != nil && day == "*" && weekday == "*" {
-		return fmt.Sprintf("every %s hours at :%02d", step[1], at)
+	if text := everyText(hour, "hour", hours); hour != "*" && text != "" && day == "*" && weekday == "*" {
+		return fmt.Sprintf("%s at :%02d", text, at)
 	}
 	if hour == "*" && day == "*" && weekday == "*" {
 		return fmt.Sprintf("hourly at :%02d", at)

@@ -55,6 +55,13 @@ var functions = template.FuncMap{
 	"count":    terminal.Count,
 	"middle":   func(most int, text string) string { return terminal.ShortenMiddle(terminal.OneLine(text), most) },
 	"segment":  url.PathEscape,
+	"labelled": func(command string) [2]string {
+		label, rest, found := strings.Cut(command, ": ")
+		if !found {
+			return [2]string{"", command}
+		}
+		return [2]string{label + ": ", rest}
+	},
 }
 
 // statusColours returns the CSS for the colours of statuses, in light and dark mode.

@@ -441,6 +441,8 @@ func (s *Server) needRows(rows []runRow, person Person) []runRow {
 			confirm("Run failed iterations again…", reprocess)
 		case row.Run.Ended() && row.Run.Origin == "" && s.Again != nil && person.Operator:
 			confirm("Run again…", runAgain)
+		case row.Run.Ended() && row.Run.DeadLetters > 0:
+			row.Next = append(row.Next, link{"See what failed", failedPath(row.Run.WorkflowID)})
 		case row.Run.Ended():
 		case row.Status == interpreter.Awaiting:
 			row.Next = append(row.Next, link{"Answer", "/inbox?" + url.Values{"run": {row.Run.WorkflowID}}.Encode()})

@@ -101,3 +101,21 @@ func TestLateAnswers(t *testing.T) {
 	}
 	require.Nil(t, known.recentStatus("run", now), "the oldest ones are forgotten")
 }
+
+// TestEachRunIsQueried: where a page cannot query all open runs, it queries those that it has not queried for the longest time.
+func TestEachRunIsQueried(t *testing.T) {
+	t.Parallel()
+	known := newGlanceCache()
+	ids := []string{"a", "b", "c", "d"}
+	for page, want := range []string{"abc", "dab", "cab"} {
+		queried, rest := splitByAge(ids, 3, known.storedAt)
+		require.Equal(t, want, strings.Join(queried, ""))
+		require.Len(t, rest, 1)
+		for _, id := range queried {
+			known.storeStatus(id, &runs.Status{}, time.Unix(int64(page+1), 0))
+		}
+	}
+	queried, rest := splitByAge(ids, 9, known.storedAt)
+	require.Len(t, queried, 4)
+	require.Empty(t, rest)
+}

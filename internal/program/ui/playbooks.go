@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,8 @@ import (
 
 // Library is a folder of playbooks.
 type Library struct {
+	// Folder is the name of the folder, and Other that of another that has playbooks if it has none; "" if unknown.
+	Folder, Other string
 	// Names returns the sorted names of the playbooks.
 	Names func() []string
 	// Has reports whether there is a playbook with a name.
@@ -165,7 +168,12 @@ func (s *Server) playbooksPage(w http.ResponseWriter, r *http.Request, v *visit)
 		Rows []bookRow
 		Left int
 		Note string
-	}{Left: max(0, len(names)-shownBooks)}
+		// Folder is the name of the folder, and Command the one that shows the playbooks of another; "" if unknown.
+		Folder, Command string
+	}{Left: max(0, len(names)-shownBooks), Folder: s.Library.Folder}
+	if s.StartedWith != "" {
+		shown.Command = s.StartedWith + " --playbooks " + terminal.ShellWord(cmp.Or(s.Library.Other, "FOLDER"))
+	}
 	for _, name := range names[:min(len(names), shownBooks)] {
 		row := bookRow{Name: name, Path: bookPath(name)}
 		if book, err := s.Library.Read(name); err != nil {
@@ -196,6 +204,7 @@ type bookView struct {
 	Name, Description, Path string
 	File                    string // where Name is that of metadata, "" where it is that of the file
 	Problems                []string
+	Errors                  int // among them; the others are warnings
 	Invalid                 bool
 	Graph                   *graphView
 	Inputs                  []input
@@ -220,7 +229,7 @@ func (s *Server) playbookPage(w http.ResponseWriter, r *http.Request, v *visit) 
 // showBook shows a playbook with typed values, and what is wrong with them.
 func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name string, book Book, typed url.Values, fault string) error {
 	shown := &bookView{
-		Name: name, Path: bookPath(name), Problems: book.Problems, Invalid: book.Invalid, Fault: fault, CanStart: v.person.Operator && !book.Invalid,
+		Name: name, Path: bookPath(name), Problems: book.Problems, Errors: book.Errors, Invalid: book.Invalid, Fault: fault, CanStart: v.person.Operator && !book.Invalid,
 	}
 	if book.Playbook != nil {
 		shown.Description = book.Playbook.Description

@@ -281,14 +281,37 @@ func verdictText(status *runs.Status, now time.Time) string {
 	if status.Status == interpreter.Running {
 		return "Running for " + since + what + "."
 	}
-	word := status.Status.DisplayWord()
-	if needsPerson(status) {
-		word = render.NeedsPerson
-	}
+	return openVerdict(status, now) + " The run started " + since + " ago" + what + "."
+}
+
+// openVerdict describes in a sentence what an open run is waiting for, and until when.
+func openVerdict(status *runs.Status, now time.Time) string {
+	word, since := status.Status.DisplayWord(), ""
 	if !status.Since.IsZero() {
-		word += " for " + terminal.Duration(now.Sub(status.Since))
+		since = " for " + terminal.Duration(now.Sub(status.Since))
 	}
-	return strings.ToUpper(word[:1]) + word[1:] + ". The run started " + since + " ago" + what + "."
+	switch next := nextRetry(status); {
+	case needsPerson(status):
+		if word = render.NeedsPerson; since != "" {
+			since = "; waiting" + since
+		}
+	case status.Status != interpreter.RetryPending || next.IsZero():
+	case next.After(now):
+		since += "; the next attempt starts in " + terminal.Duration(next.Sub(now).Round(time.Second))
+	default:
+		since += "; the next attempt is due"
+	}
+	return strings.ToUpper(word[:1]) + word[1:] + since + "."
+}
+
+// nextRetry returns when the first of a run's waiting steps is retried; zero if no time is known.
+func nextRetry(status *runs.Status) (next time.Time) {
+	for _, step := range status.Steps {
+		if step.Status == interpreter.RetryPending {
+			next = interpreter.EarlierTime(next, step.NextRetryAt)
+		}
+	}
+	return next
 }
 
 // needsPerson reports whether a run waits to retry, and some step of it until a person decides.

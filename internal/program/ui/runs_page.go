@@ -322,7 +322,13 @@ func (s *Server) describeRuns(ctx context.Context, list, others []runs.Found, no
 	if checks {
 		calls-- // for checkWorkers
 	}
-	s.addGlances(ctx, open[:min(len(open), max(0, calls))], now, calls)
+	queried, rest := splitByAge(open, max(0, calls), func(row *runRow) time.Time { return s.glanced.storedAt(row.Run.LastRunID()) })
+	s.addGlances(ctx, queried, now, calls)
+	for _, row := range rest {
+		if last := s.glanced.recentStatus(row.Run.LastRunID(), now); last != nil && last.Status == row.Status {
+			row.showStatus(last, now)
+		}
+	}
 	_ = group.Wait()
 	if checks {
 		unheard := lists.Filter(open, func(row *runRow) bool { return row.Unknown }) // before those that are not queried

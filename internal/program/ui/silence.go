@@ -2,6 +2,7 @@ package ui
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,6 +145,21 @@ func newGlanceCache() glanceCache {
 // storeStatus caches the response to a page that was loaded at a time.
 func (c glanceCache) storeStatus(runID string, status *runs.Status, at time.Time) {
 	c.known.Add(runID, lastGlance{status, at})
+}
+
+// storedAt returns when the page was loaded that got the last response of a run; zero if there is none.
+func (c glanceCache) storedAt(runID string) time.Time {
+	last, _ := c.known.Peek(runID)
+	return last.at
+}
+
+// splitByAge splits off the runs that a page queries, at most some: those whose last responses are the oldest. So an open page shows
+// what each of its runs does after a few refreshes.
+func splitByAge[T any](all []T, most int, at func(T) time.Time) (queried, rest []T) {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(x, y T) int { return at(x).Compare(at(y)) })
+	most = min(most, len(sorted))
+	return sorted[:most], sorted[most:]
 }
 
 // recentStatus returns the last response of a run; nil if it is too old or there is none.

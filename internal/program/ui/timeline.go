@@ -40,8 +40,9 @@ type timeline struct {
 	// Path is the path of the page with attempts, waits and iterations.
 	Path string
 
-	run   string
-	known map[string]*lane
+	run          string
+	known        map[string]*lane
+	withAttempts bool // the attempts of iterations are read too
 }
 
 // lane is a visit of a step, or one of its iterations.
@@ -136,13 +137,14 @@ func (t *timeline) laneOf(step string, visit int) *lane {
 }
 
 // rowOf returns the lane of an iteration; nil if there are too many.
-func (t *timeline) rowOf(of *lane, event runs.Event) *lane {
+func (t *timeline) rowOf(of *lane, span stats.Span) *lane {
+	event := span.Event
 	name := fmt.Sprintf("%s[%d]", of.Name, *event.Index)
 	if known := t.known[name]; known != nil {
 		return known
 	}
 	if len(of.Rows) == shownIterations {
-		if event.Event == runs.IterationCompleted || event.Event == runs.IterationFailed {
+		if span.Of == stats.Iteration {
 			of.RowsLeft++
 		}
 		return nil
@@ -160,13 +162,17 @@ func (t *timeline) addSpan(span stats.Span) {
 		return
 	}
 	if event.Index != nil {
-		if of = t.rowOf(of, event); of == nil {
+		if span.Of == stats.Iteration && t.isUncertain(span) {
+			of.RowsLeft++
+			return
+		}
+		if of = t.rowOf(of, span); of == nil {
 			return
 		}
 	}
 	switch span.Of {
 	case stats.Step, stats.Iteration:
-		of.Status = cmp.Or(event.Status, interpreter.Running)
+		of.Status = cmp.Or(event.Status, span.Ended, interpreter.Running)
 		t.spanLane(of, span.From, span.To)
 	case stats.Attempt, stats.Wait:
 		if len(of.Shapes) == shownShapes {
@@ -175,6 +181,12 @@ func (t *timeline) addSpan(span stats.Span) {
 		}
 		of.Shapes = append(of.Shapes, t.shapeOf(span))
 	}
+}
+
+// isUncertain reports whether an open iteration may have ended already: those that share a child report their ends when the child
+// ends, and only its history has their attempts.
+func (t *timeline) isUncertain(span stats.Span) bool {
+	return span.Open && span.Event.IsShared && !t.withAttempts
 }
 
 // shapeOf draws an attempt or a wait.
@@ -316,6 +328,7 @@ func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) 
 	}
 	if t.fewIterations() { // so the attempts within them are few
 		t = timelineOf(status)
+		t.withAttempts = true
 		if err := s.readTimeline(r.Context(), t, found, runs.EventFilter{Attempts: true}); err != nil {
 			return err
 		}

@@ -354,7 +354,7 @@ func TestNestedWarnings(t *testing.T) {
 `), nil)
 	require.NoError(t, err)
 	require.Equal(t, interpreter.Completed, result.Status, "%+v", result.Error)
-	require.Equal(t, []string{"step outer: the playbook that it ran has 2 warnings: " + w.t.Name() + "-" + w.queue + "/outer#1!1"}, result.Warnings)
+	require.Equal(t, []string{"step outer: the run that it started has 2 warnings: " + w.t.Name() + "-" + w.queue + "/outer#1!1"}, result.Warnings)
 }
 
 // TestNestedNotices: what happens in a run below is told by its own notices, and in
