@@ -374,11 +374,15 @@ func (c *converter) convertBounds(s *step, i *incremental, cursor component, sta
 	i.start, i.end = c.timeAsSent(s, i, from, send, false), c.timeAsSent(s, i, to, send, false)
 	given := cursor["end_datetime"] != nil && end.text != "now()" && !strings.HasPrefix(end.text, "format_time(now(), '2006-01-02T15:04:05")
 	if granularity != "" && i.kind != "text" { // ends are exclusive here, and inclusive there
+		amount := granularity
 		i.end = c.timeAsSent(s, i, i.sliceEnd(to, granularity), send, i.isNumber() == 0)
+		if granularity == i.step { // each slice ends where it begins
+			i.end, amount = i.start, i.unit()
+		}
 		if given {
-			end = movedTime(end, granularity, strings.Replace(i.format, "%us", "%epoch_microseconds", 1))
-		} else if granularity == "1d" {
-			given, end = true, callCode("add_time", nowCode(), constantCode(granularity))
+			end = movedTime(end, amount, strings.Replace(i.format, "%us", "%epoch_microseconds", 1))
+		} else if amount == "1d" {
+			given, end = true, callCode("add_time", nowCode(), constantCode(amount))
 		}
 	}
 	if given {
@@ -430,6 +434,19 @@ func (i *incremental) isDate() bool {
 // isNumber returns how many units of the cursor's numeric format make a second; 0 for other formats.
 func (i *incremental) isNumber() int {
 	return map[string]int{"%s": 1, "%ms": 1000, "%us": 1000000}[i.format]
+}
+
+// unit returns the smallest difference of two cursors, as an amount of time.
+func (i *incremental) unit() string {
+	switch {
+	case i.format == "" || strings.ContainsAny(i.format, "SsTX"):
+		return "1s"
+	case strings.Contains(i.format, "%M"):
+		return "1m"
+	case strings.Contains(i.format, "%H"):
+		return "1h"
+	}
+	return "1d"
 }
 
 // sliceEnd returns the end of a slice moved back by the cursor's granularity.

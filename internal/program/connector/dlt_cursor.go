@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reprise/internal/program/connector/jinja"
 	"reprise/internal/program/connector/pyliteral"
 	"reprise/interpreter/playbook"
 )
@@ -48,11 +49,6 @@ func (r *restAPI) convertIncremental(of *dltResource) {
 	}
 	r.noteUnknown(s, atIncremental, config, "type", "cursor_path", "initial_value", "start_param", "end_param", "end_value", "lag", "row_order", "on_cursor_value_missing",
 		"primary_key", "range_start", "range_end", "convert", "transform", "last_value_func")
-	for _, key := range []string{"convert", "transform"} {
-		if config[key] != nil {
-			s.addGap(atIncremental, key, "%s: the start is sent as rows have it", kindOf(config[key]))
-		}
-	}
 	if reference, is := config["last_value_func"].(*pyliteral.NameExpr); config["last_value_func"] != nil && (!is || reference.Name != "max") {
 		s.addGap(atIncremental, "last_value_func", "%s: the largest value is kept", kindOf(config["last_value_func"]))
 	}
@@ -72,12 +68,51 @@ func (r *restAPI) convertIncremental(of *dltResource) {
 	i.initial = templateValue(initial)
 	i.setKind(config["initial_value"])
 	r.setBounds(of, config, i, joinTexts(initial))
+	for _, key := range []string{"convert", "transform"} {
+		if err := of.convertSent(config[key]); err != nil {
+			s.addGap(atIncremental, key, "%v: the start is sent as rows have it", err)
+		}
+	}
 	if of.start != nil && starts != "" {
 		s.params[starts] = templateValue([]code{*of.start})
 	}
 	if of.end != nil && config.text("end_param") != "" {
 		s.params[config.text("end_param")] = templateValue([]code{*of.end})
 	}
+}
+
+// convertSent applies a function of Python to the values that requests send. The error says that it cannot be translated.
+func (of *dltResource) convertSent(function any) error {
+	if function == nil {
+		return nil
+	}
+	lambda, isLambda := function.(*pyliteral.Lambda)
+	if !isLambda || len(lambda.Params) != 1 {
+		_, err := unsupportedError("%s", kindOf(function))
+		return err
+	}
+	tree, err := jinja.ParseExpression(lambda.Body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", kindOf(function), err)
+	}
+	for _, at := range []**code{&of.start, &of.end} {
+		if *at == nil {
+			continue
+		}
+		value := **at
+		converted, err := scope{lambda.Params[0]: func(keys []any) (code, error) {
+			c := value
+			for _, key := range keys {
+				c = memberCode(c, key)
+			}
+			return c, nil
+		}}.translateNode(tree)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kindOf(function), err)
+		}
+		*at = &converted
+	}
+	return nil
 }
 
 // cursorOf returns the cursor of an incremental reading; nil if it cannot be read.

@@ -78,6 +78,9 @@ func (r *restAPI) loginOfAuth(s *step, auth any) *login {
 
 // secretForm returns the placeholder for a secret. One that is written in the configuration is never repeated.
 func secretForm(of any, usual string) string {
+	if of == "" { // such as the password beside a key
+		return ""
+	}
 	if reference, is := of.(*pyliteral.NameExpr); is {
 		return strings.ToUpper(scaffold.NameOf(keyOfReference(reference), usual))
 	}

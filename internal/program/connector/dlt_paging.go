@@ -29,7 +29,7 @@ var rangeKeys = []string{"total_path", "stop_after_empty_page", "has_more_path"}
 // pageKeys are the keys of each paginator.
 var pageKeys = map[string][]string{
 	"single_page": nil, "auto": nil, "json_link": {"next_url_path"}, "json_response": {"next_url_path"}, "header_link": {"links_next_key"},
-	"header_cursor": {"cursor_key", "cursor_param"}, "cursor": {"cursor_path", "cursor_param", "cursor_body_path"},
+	"header_cursor": {"cursor_key", "cursor_param"}, "cursor": {"cursor_path", "cursor_param", "cursor_body_path", "stop_after_empty_page", "has_more_path"},
 	"offset":      append([]string{"limit", "offset", "offset_param", "limit_param", "maximum_offset", "offset_body_path", "limit_body_path"}, rangeKeys...),
 	"page_number": append([]string{"base_page", "page", "page_param", "maximum_page", "page_body_path"}, rangeKeys...),
 }
@@ -100,7 +100,10 @@ func (r *restAPI) convertPaginator(of *dltResource) {
 	case "cursor":
 		p.token, err = responseMember(textOr(config["cursor_path"], "cursors.next"))
 		if err == nil {
-			err = placeValue(config, "cursor", "after", node.Verbatim("{{ "+p.token.text+" }}"), p.changes)
+			err = placeValue(config, "cursor", "cursor", node.Verbatim("{{ "+p.token.text+" }}"), p.changes)
+		}
+		if err == nil {
+			err = r.endOfCursor(of, p, config)
 		}
 	default:
 		err = r.countPages(of, p, config, kind)
@@ -219,6 +222,50 @@ func (r *restAPI) countPages(of *dltResource, p *paging, config component, kind 
 	return r.endOfCount(of, p, config, plusCode(counted, first-base), maximum)
 }
 
+// moreOf returns the condition that a member of the response says that there are more pages. A response without it is an
+// error, unless an empty page ends the pages before.
+func (r *restAPI) moreOf(of *dltResource, path string, stops bool) (code, error) {
+	member, err := responseMember(path)
+	if err != nil {
+		return code{}, err
+	}
+	r.requireMember(of, member, path, stops)
+	return compareCode("in", code{text: "lower(string(" + member.text + "))", prec: precAtom}, constantCode([]any{"true", "t", "yes", "y", "on", "1"})), nil
+}
+
+// requireMember adds the policy that fails if a response lacks what the pagination needs.
+func (r *restAPI) requireMember(of *dltResource, member code, path string, stops bool) {
+	missing := code{text: "error is not defined and " + negate(definedCode(member)).text, prec: precAnd}
+	if stops && !of.unknownRows() {
+		missing = andCode(hasRowsCode(of.step), negate(definedCode(member)))
+	}
+	of.step.failures = append(of.step.failures, policy{when: missing.text, then: []pair{{"fail", "the answer has no " + path + ", which the pagination needs"}}})
+}
+
+// hasRowsCode returns the condition that a page has rows.
+func hasRowsCode(s *step) code {
+	rows := callCode("len", s.rowsCode())
+	rows.falsy = true
+	return compareCode(">", rows, constantCode(0))
+}
+
+// endOfCursor adds what else than a missing cursor ends the pages.
+func (r *restAPI) endOfCursor(of *dltResource, p *paging, config component) error {
+	p.when = p.token
+	stops := config["stop_after_empty_page"] == true
+	if more := config.text("has_more_path"); more != "" {
+		continues, err := r.moreOf(of, more, stops)
+		if err != nil {
+			return err
+		}
+		p.when = continues
+	}
+	if stops && !of.unknownRows() {
+		p.when = andCode(hasRowsCode(of.step), p.when)
+	}
+	return nil
+}
+
 // plusCode returns a sum with a constant.
 func plusCode(of code, n int) code {
 	if n == 0 {
@@ -229,12 +276,9 @@ func plusCode(of code, n int) code {
 
 // endOfCount sets the condition under which there is another page. counted is how many pages or rows there are before it.
 func (r *restAPI) endOfCount(of *dltResource, p *paging, config component, counted code, maximum string) error {
-	s := of.step
 	p.when = constantCode(true)
 	ends := false
-	rows := callCode("len", s.rowsCode())
-	rows.falsy = true
-	hasRows := compareCode(">", rows, constantCode(0))
+	hasRows := hasRowsCode(of.step)
 	stops := config["stop_after_empty_page"] != false
 	more := config.text("has_more_path")
 	total := textOr(config["total_path"], "")
@@ -246,11 +290,7 @@ func (r *restAPI) endOfCount(of *dltResource, p *paging, config component, count
 		if err != nil {
 			return err
 		}
-		missing := code{text: "error is not defined and " + negate(definedCode(member)).text, prec: precAnd}
-		if stops && !of.unknownRows() {
-			missing = andCode(hasRows, negate(definedCode(member)))
-		}
-		s.failures = append(s.failures, policy{when: missing.text, then: []pair{{"fail", "the answer has no " + total + ", which the pagination needs"}}})
+		r.requireMember(of, member, total, stops)
 		if more == "" {
 			p.when = andCode(p.when, compareCode("<", counted, callCode("int", member)))
 		}
@@ -261,11 +301,11 @@ func (r *restAPI) endOfCount(of *dltResource, p *paging, config component, count
 		ends = true
 	}
 	if more != "" {
-		member, err := responseMember(more)
+		continues, err := r.moreOf(of, more, stops)
 		if err != nil {
 			return err
 		}
-		p.when, ends = compareCode("in", code{text: "lower(string(" + member.text + "))", prec: precAtom}, constantCode([]any{"true", "t", "yes", "y", "on", "1"})), true
+		p.when, ends = continues, true
 	}
 	switch {
 	case stops && !of.unknownRows():

@@ -13,7 +13,7 @@ import (
 )
 
 // pathPart matches a part of a JSONPath.
-var pathPart = regexp.MustCompile(`^(?:\.?([A-Za-z0-9_@-]+|\*)|\['([^']*)'\]|\["([^"]*)"\]|\[(\d+)\]|\[(\*)\])`)
+var pathPart = regexp.MustCompile(`^(?:\.?([A-Za-z0-9_@-]+|\*)|\['([^']*)'\]|\["([^"]*)"\]|\[(-?\d+)\]|\[(\*)\]|\[(-1):\])`)
 
 // jsonPath returns the keys of a JSONPath: texts, of which * stands for all elements, and numbers. The error says that
 // it selects in another way.
@@ -25,7 +25,7 @@ func jsonPath(of string) (keys []any, err error) {
 			_, err := unsupportedError("the JSONPath %s", of)
 			return nil, err
 		}
-		if n, err := strconv.Atoi(found[4]); err == nil {
+		if n, err := strconv.Atoi(found[4] + found[6]); err == nil {
 			keys = append(keys, n)
 		} else {
 			keys = append(keys, found[1]+found[2]+found[3]+found[5])

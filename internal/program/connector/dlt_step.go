@@ -330,8 +330,12 @@ func (r *restAPI) convertAddress(of *dltResource) {
 		s.addGap(atRequest, "path", "%v", err)
 	}
 	if len(path) > 0 {
-		if text, isText := path[0].value.(string); isText && (strings.HasPrefix(text, "http:") || strings.HasPrefix(text, "https:")) {
-			s.url = templateValue(path)
+		text, isText := path[0].value.(string)
+		if isText && (strings.HasPrefix(text, "http:") || strings.HasPrefix(text, "https:")) || !path[0].known && addressName.MatchString(path[0].text) {
+			if base, isText := r.client["base_url"].(string); isText && !path[0].known {
+				s.base = strings.TrimRight(base, "/")
+			}
+			s.url = templateValue(append(path[:1:1], rawPaths(path[1:])...))
 			return
 		}
 	}
@@ -344,7 +348,7 @@ func (r *restAPI) convertAddress(of *dltResource) {
 		s.base = strings.TrimRight(text, "/")
 	}
 	if len(path) > 0 && joinTexts(path).text != "''" {
-		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, trimSlash(path, false)...)...)
+		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, rawPaths(trimSlash(path, false))...)...)
 	}
 	s.url = templateValue(flattenTexts(parts))
 }
@@ -426,7 +430,7 @@ func formOfValue(name string, value any) (form string, secret bool) {
 	return "VALUE", false
 }
 
-// jsonValue returns a body with its placeholders replaced: a text stays one, also where all of it is a placeholder.
+// jsonValue returns a body with its placeholders replaced. A text that is one placeholder as a whole gets its value as it is.
 func (r *restAPI) jsonValue(of *dltResource, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -446,9 +450,6 @@ func (r *restAPI) jsonValue(of *dltResource, value any) any {
 	if err != nil {
 		of.step.addGap(atRequest, "json", "%v", err)
 		return nil
-	}
-	if _, isText := value.(string); isText && len(parts) == 1 && !parts[0].known {
-		parts[0] = callCode("string", parts[0])
 	}
 	return templateValue(parts)
 }
@@ -480,7 +481,7 @@ func (r *restAPI) convertActions(of *dltResource) {
 			s.failures = append(s.failures, policy{when: strings.TrimPrefix(failed, "error is defined and "), then: []pair{{"ignore", true}}})
 		}
 		if !has || status < 400 {
-			s.failures = append(s.failures, policy{when: succeeded, then: []pair{{"result", node.Verbatim("{{ [] }}")}}})
+			s.failures = append(s.failures, policy{when: succeeded, then: []pair{{"result", noRows}}})
 		}
 	}
 	s.failures = append(s.failures, policy{when: "error.class in ['retryable', 'rate_limited']", then: retryPolicy(nil, dltRetries)})

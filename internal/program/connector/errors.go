@@ -283,7 +283,7 @@ func (c *converter) successAction(s *step, filter component, waits []pair) []pai
 	case "FAIL":
 		return []pair{{"fail", message}}
 	case "IGNORE":
-		return []pair{{"result", node.Verbatim("{{ [] }}")}}
+		return []pair{{"result", noRows}}
 	}
 	return nil
 }

@@ -257,6 +257,8 @@ func (c *converter) nameConnection(s *step, l *login) string {
 	}
 	if found := constantHost.FindString(address); found != "" && !strings.HasPrefix(address[len(found):], "{{") {
 		l.host = found
+	} else if strings.HasPrefix(address, "{{") && s.base != "" { // which rows name
+		l.host = constantHost.FindString(s.base)
 	}
 	for _, known := range c.logins {
 		if known.connectionText() == l.connectionText() {

@@ -196,7 +196,10 @@ type absent struct{}
 // solveDemand adds members to a response so that the paging condition asks for another page, or does not; nil if none
 // were found that do.
 func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
-	values := []any{absent{}, "next-2", false, true, 1, 2, 1000, "null", nil, ""}
+	values := []any{absent{}, false, "next-2", true, 1, 2, 1000, "null", nil, ""}
+	if strings.Contains(s.paging.when.text, "int(response") {
+		values = []any{absent{}, 3, 2, 1, "next-2", false}
+	}
 	if more {
 		values = []any{"next-2", true, 1, 2, 1000, false, absent{}}
 	}
@@ -243,7 +246,7 @@ func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 					one.link = nextPath
 				}
 			}
-			if continues, ok := t.hasNextPage(s, one, page); ok && continues == more && (!more || t.hasToken(s, one)) {
+			if continues, ok := t.hasNextPage(s, one, page); ok && continues == more && (!more || t.hasToken(s, one)) && !t.isRefused(s, one) {
 				return &one
 			}
 		}
@@ -359,6 +362,18 @@ func (t *tester) hasNextPage(s *step, of answer, page int) (more, ok bool) {
 	scope["_retry"] = map[string]any{"page": page}
 	value, ok := evaluateText(s.paging.when.text, scope)
 	return expression.Truthy(value), ok
+}
+
+// isRefused reports whether a policy of the step fails because of what a response says.
+func (t *tester) isRefused(s *step, of answer) bool {
+	for _, p := range s.failures {
+		if hasPair(p.then, "fail") {
+			if value, ok := evaluateText(p.when, t.answerScope(s, of)); ok && expression.Truthy(value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasToken reports whether the token of the next page is a value that can be sent.

@@ -127,6 +127,9 @@ func (c *converter) convertPartitions(s *step, retriever component) {
 // elementName returns a name for a loop's element. Different loops may use the same name.
 func (c *converter) elementName(names ...string) string {
 	for _, name := range names {
+		if strings.HasPrefix(check.FreeName(name), "_") && name[0] != '_' { // a word of expressions
+			continue
+		}
 		name = check.FreeName(name)
 		if c.names["element "+name] || !c.names[name] {
 			c.names["element "+name], c.names[name] = true, true

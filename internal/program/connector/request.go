@@ -77,7 +77,7 @@ func (c *converter) requestURL(s *step, requester component, roots scope) any {
 			s.addGap(atRequest, "path", "%s: %v", path, err)
 			behind = nil
 		}
-		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, trimSlash(behind, false)...)...)
+		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, rawPaths(trimSlash(behind, false))...)...)
 	}
 	c.read.mergeTrace(into)
 	url := templateValue(flattenTexts(parts))
@@ -85,6 +85,24 @@ func (c *converter) requestURL(s *step, requester component, roots scope) any {
 		s.addGap(atRequest, "path", "an expression makes a param with its name, and a value in a url is escaped here: move it to params")
 	}
 	return url
+}
+
+// pathName and addressName match an expression whose last name says that its value has several parts of a path, or is a whole
+// address.
+var (
+	pathName    = regexp.MustCompile(`(?i)(^|[._])(full_?name|path|uri|url|href|repository)$`)
+	addressName = regexp.MustCompile(`(?i)(^|[._])(uri|url|href|link)$`)
+)
+
+// rawPaths returns the parts of a path in which values with several parts keep their slashes, as in the peers.
+func rawPaths(parts []code) []code {
+	parts = slices.Clone(parts)
+	for i, part := range parts {
+		if !part.known && part.prec == precAtom && pathName.MatchString(part.text) {
+			parts[i].text, parts[i].prec = part.text+" | raw", precPipe
+		}
+	}
+	return parts
 }
 
 // computedParam matches a query of which an expression makes the name of a param, or nothing.

@@ -378,6 +378,9 @@ func (t *tester) madeValue(s *step, name string, schema component, n int) any {
 		}
 		return fmt.Sprintf("%s-%d", name, n)
 	}
+	if slices.Contains(s.needed, name) && addressName.MatchString(name) {
+		return fmt.Sprintf("%s/%s-%d", cmp.Or(s.base, "https://api.example.com"), name, n)
+	}
 	return n
 }
 

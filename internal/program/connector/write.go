@@ -39,6 +39,9 @@ func (c *converter) writeResult(result *Result) {
 		c.commentWorkload(n)
 		node.AddKey(top, "workload", n)
 	}
+	for _, s := range c.list {
+		s.endPages()
+	}
 	policies := c.sharedPolicies()
 	if len(policies.Content) > 0 {
 		node.AddKey(top, "policies", policies)
@@ -191,6 +194,30 @@ func valueNode(of any) *yaml.Node {
 	}
 	return node.ValueNode(of)
 }
+
+// ignoredType is the type of a failure that stands for a response to ignore.
+const ignoredType = "IGNORED"
+
+// endPages makes policies that ignore a successful response end the pages of a step: a result alone does not replace the
+// rows of the page.
+func (s *step) endPages() {
+	var policies []policy
+	ignores := false
+	for _, p := range s.failures {
+		if s.hasPages() && len(p.then) == 1 && p.then[0] == (pair{"result", noRows}) {
+			p.then = []pair{{"fail", "ignored"}, {"type", ignoredType}}
+			ignores = true
+		}
+		policies = append(policies, p)
+	}
+	if ignores {
+		policies = append([]policy{{when: "error.type == " + quoteText(ignoredType), then: []pair{{"ignore", true}}}}, policies...)
+	}
+	s.failures = policies
+}
+
+// noRows is the result of a call that read nothing.
+const noRows = node.Verbatim("{{ [] }}")
 
 // sharedPolicies returns the lists of policies that several steps use, and makes the steps refer to them.
 func (c *converter) sharedPolicies() *yaml.Node {

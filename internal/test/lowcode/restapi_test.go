@@ -97,13 +97,13 @@ var restCases = map[string]restCase{
 		answers: map[string]any{
 			`POST /notes/search?api_key=API_KEY {"filter":{"kind":"text"},"page":{"size":2}}`:              `{"results": [{"id": 1}, {"id": 2}], "page": {"next": "c2"}}`,
 			`POST /notes/search?api_key=API_KEY {"filter":{"kind":"text"},"page":{"after":"c2","size":2}}`: `{"results": [{"id": 3}], "page": {}}`,
-			"GET /tags?api_key=API_KEY":         restAnswer{status: 503},
-			"GET /tags?api_key=API_KEY again":   `{"tags": [{"id": 1}], "cursors": {"next": "n"}}`,
-			"GET /tags?after=n&api_key=API_KEY": `{"tags": [{"id": 2}]}`,
+			"GET /tags?api_key=API_KEY":          restAnswer{status: 503},
+			"GET /tags?api_key=API_KEY again":    `{"tags": [{"id": 1}], "cursors": {"next": "n"}}`,
+			"GET /tags?api_key=API_KEY&cursor=n": `{"tags": [{"id": 2}]}`,
 		},
 		runs: [][]string{{
 			`POST /notes/search?api_key=API_KEY {"filter":{"kind":"text"},"page":{"size":2}}`, `POST /notes/search?api_key=API_KEY {"filter":{"kind":"text"},"page":{"after":"c2","size":2}}`,
-			"GET /tags?api_key=API_KEY", "GET /tags?api_key=API_KEY again", "GET /tags?after=n&api_key=API_KEY",
+			"GET /tags?api_key=API_KEY", "GET /tags?api_key=API_KEY again", "GET /tags?api_key=API_KEY&cursor=n",
 		}},
 		rows: map[string][]string{"notes": {`{"id":1}`, `{"id":2}`, `{"id":3}`}, "tags": {`{"id":1}`, `{"id":2}`}},
 	},
@@ -120,16 +120,16 @@ var restCases = map[string]restCase{
 	},
 	"parent": {
 		answers: map[string]any{
-			"GET /projects":                                          `{"items": [{"id": 1, "title": "A", "owner": {"login": "ada"}}, {"id": 2, "title": "B", "owner": {"login": "bob"}}]}`,
-			"GET /projects/1/tasks?owner=ada":                        `{"items": [{"id": 11}, {"id": 12}]}`,
-			"GET /projects/2/tasks?owner=bob":                        `{"items": []}`,
-			`POST /comments {"limit":5,"project":"p-A","task":"11"}`: `{"items": [{"text": "x"}]}`,
-			`POST /comments {"limit":5,"project":"p-A","task":"12"}`: `{"items": [{"text": "y"}]}`,
-			"GET /notes?project=1":                                   `{"items": [{"n": 1}]}`, "GET /notes?project=2": `{"items": [{"n": 2}]}`,
+			"GET /projects":                                        `{"items": [{"id": 1, "title": "A", "owner": {"login": "ada"}}, {"id": 2, "title": "B", "owner": {"login": "bob"}}]}`,
+			"GET /projects/1/tasks?owner=ada":                      `{"items": [{"id": 11}, {"id": 12}]}`,
+			"GET /projects/2/tasks?owner=bob":                      `{"items": []}`,
+			`POST /comments {"limit":5,"project":"p-A","task":11}`: `{"items": [{"text": "x"}]}`,
+			`POST /comments {"limit":5,"project":"p-A","task":12}`: `{"items": [{"text": "y"}]}`,
+			"GET /notes?project=1":                                 `{"items": [{"n": 1}]}`, "GET /notes?project=2": `{"items": [{"n": 2}]}`,
 		},
 		runs: [][]string{{
-			"GET /projects", "GET /projects/1/tasks?owner=ada", "GET /projects/2/tasks?owner=bob", `POST /comments {"limit":5,"project":"p-A","task":"11"}`,
-			`POST /comments {"limit":5,"project":"p-A","task":"12"}`, "GET /notes?project=1", "GET /notes?project=2",
+			"GET /projects", "GET /projects/1/tasks?owner=ada", "GET /projects/2/tasks?owner=bob", `POST /comments {"limit":5,"project":"p-A","task":11}`,
+			`POST /comments {"limit":5,"project":"p-A","task":12}`, "GET /notes?project=1", "GET /notes?project=2",
 		}},
 		rows: map[string][]string{
 			"tasks": {`{"_projects_title":"A","id":11}`, `{"_projects_title":"A","id":12}`}, "comments": {`{"text":"x"}`, `{"text":"y"}`}, "notes": {`{"n":1}`, `{"n":2}`},
@@ -180,6 +180,111 @@ var restCases = map[string]restCase{
 			"changes": {`{"at":"2024-02-01T00:00:00Z","id":7}`, `{"at":"2024-02-29T23:30:00Z","id":10}`, `{"at":"2024-03-01T00:00:00Z","id":9}`},
 		},
 	},
+	"github": {
+		answers: map[string]any{
+			"GET /orgs/acme/repos?per_page=2": `[{"id": 1, "full_name": "acme/web"}, {"id": 2, "full_name": "acme/gone"}]`,
+			"GET /repos/acme/web/issues?per_page=100&since=2024-01-25T11:21:28Z&sort=updated&state=open":  `[{"id": 7, "updated_at": "2024-02-01T00:00:00Z", "comments_url": "https://api.github.test/repos/acme/web/issues/7/comments"}]`,
+			"GET /repos/acme/gone/issues?per_page=100&since=2024-01-25T11:21:28Z&sort=updated&state=open": restAnswer{status: 404, body: `{}`},
+			"GET /repos/acme/web/issues/7/comments?per_page=100":                                          restAnswer{headers: map[string]string{"Link": `</c?page=2>; rel="next"`}, body: `[{"id": 1, "issue": 7}]`},
+			"GET /c?page=2": `[{"id": 2, "issue": 7}]`,
+		},
+		runs: [][]string{{
+			"GET /orgs/acme/repos?per_page=2", "GET /repos/acme/web/issues?per_page=100&since=2024-01-25T11:21:28Z&sort=updated&state=open",
+			"GET /repos/acme/gone/issues?per_page=100&since=2024-01-25T11:21:28Z&sort=updated&state=open", "GET /repos/acme/web/issues/7/comments?per_page=100", "GET /c?page=2",
+		}},
+		rows: map[string][]string{"issue_comments": {`{"id":1,"issue":7}`, `{"id":2,"issue":7}`}},
+		logs: "Bearer ACCESS_TOKEN",
+	},
+	"stripe": {
+		answers: map[string]any{
+			"GET /v1/charges?created[gte]=1704067200&limit=100":                  `{"data": [{"id": "a", "created": 1704070800}, {"id": "b", "created": 1704067300}], "has_more": true}`,
+			"GET /v1/charges?created[gte]=1704067200&limit=100&starting_after=b": `{"data": [{"id": "c", "created": 1704067200}], "has_more": false}`,
+			"GET /v1/balance": `{"available": 5}`,
+			"GET /v1/charges?created[gte]=1704067201&limit=100":       `{"data": [], "has_more": true}`,
+			"GET /v1/charges?created[gte]=1704067200&limit=100 again": `{"data": []}`,
+		},
+		runs: [][]string{
+			{"GET /v1/charges?created[gte]=1704067200&limit=100", "GET /v1/charges?created[gte]=1704067200&limit=100&starting_after=b", "GET /v1/balance"},
+			{"GET /v1/charges?created[gte]=1704067200&limit=100 again", "GET /v1/balance"},
+		},
+		rows: map[string][]string{"charges": {`{"created":1704067200,"id":"c"}`, `{"created":1704067300,"id":"b"}`, `{"created":1704070800,"id":"a"}`}, "balance": {`{"available":5}`}},
+		logs: "Basic U1RSSVBFX0tFWTo=",
+	},
+	"notion": {
+		answers: map[string]any{
+			`POST /v1/search {"filter":{"property":"object","value":"page"},"page_size":2}`:                    `{"results": [{"id": "p", "number": 4}], "next_cursor": "n"}`,
+			`POST /v1/search {"filter":{"property":"object","value":"page"},"page_size":2,"start_cursor":"n"}`: `{"results": [], "next_cursor": null}`,
+			`POST /v1/blocks/p/children {"label":"page 4","page":4}`:                                           `{"results": [{"id": "x"}]}`,
+		},
+		runs: [][]string{{
+			`POST /v1/search {"filter":{"property":"object","value":"page"},"page_size":2}`, `POST /v1/search {"filter":{"property":"object","value":"page"},"page_size":2,"start_cursor":"n"}`,
+			`POST /v1/blocks/p/children {"label":"page 4","page":4}`,
+		}},
+		rows: map[string][]string{"blocks": {`{"id":"x"}`}, "pages": {`{"id":"p","number":4}`}},
+	},
+	"jira": {
+		answers: map[string]any{
+			"GET /rest/api/3/search?fields=*all&jql=updated >= '2024-01-01' order by updated&maxResults=2&startAt=0": `{"issues": [{"id": 1, "fields": {"updated": "2024-02-03T10:00:00Z"}}], "total": 3}`,
+			"GET /rest/api/3/search?fields=*all&jql=updated >= '2024-01-01' order by updated&maxResults=2&startAt=2": `{"issues": [{"id": 3, "fields": {"updated": "2023-12-31T10:00:00Z"}}], "total": 3}`,
+			"GET /rest/api/3/search?fields=*all&jql=updated >= '2024-02-03' order by updated&maxResults=2&startAt=0": `{"issues": [], "total": 0}`,
+			"GET /rest/api/3/users/search?maxResults=2&startAt=0":                                                    `[{"id": 1}]`,
+			"GET /rest/api/3/users/search?maxResults=2&startAt=2":                                                    `[]`,
+		},
+		runs: [][]string{
+			{
+				"GET /rest/api/3/search?fields=*all&jql=updated >= '2024-01-01' order by updated&maxResults=2&startAt=0", "GET /rest/api/3/search?fields=*all&jql=updated >= '2024-01-01' order by updated&maxResults=2&startAt=2",
+				"GET /rest/api/3/users/search?maxResults=2&startAt=0", "GET /rest/api/3/users/search?maxResults=2&startAt=2",
+			},
+			{"GET /rest/api/3/search?fields=*all&jql=updated >= '2024-02-03' order by updated&maxResults=2&startAt=0", "GET /rest/api/3/users/search?maxResults=2&startAt=0", "GET /rest/api/3/users/search?maxResults=2&startAt=2"},
+		},
+		rows: map[string][]string{"issues": {`{"fields":{"updated":"2024-02-03T10:00:00Z"},"id":1}`}, "users": {`{"id":1}`}},
+		logs: "Basic RU1BSUw6QVBJX1RPS0VO",
+	},
+	"zendesk": {
+		answers: map[string]any{
+			"GET /api/v2/tickets.json?page[size]=2":      `{"tickets": [{"id": 1, "spam": false}, {"id": 2}], "links": {"next": "/api/v2/tickets.json?after=2"}}`,
+			"GET /api/v2/tickets.json?after=2":           `{"tickets": [{"id": 3}], "links": {"next": null}}`,
+			"GET /api/v2/tickets/1/audits?include=users": `{"audits": [{"id": 1, "ticket_id": 1}, {"id": 2, "ticket_id": 1}]}`,
+			"GET /api/v2/tickets/2/audits?include=users": `{"audits": [{"id": 9, "ticket_id": 2, "why": "it is archived"}]}`,
+			"GET /api/v2/tickets/3/audits?include=users": restAnswer{status: 403, body: `{}`},
+		},
+		runs: [][]string{{
+			"GET /api/v2/tickets.json?page[size]=2", "GET /api/v2/tickets.json?after=2", "GET /api/v2/tickets/1/audits?include=users", "GET /api/v2/tickets/2/audits?include=users",
+			"GET /api/v2/tickets/3/audits?include=users",
+		}},
+		rows: map[string][]string{"ticket_audits": {`{"id":2,"ticket_id":1}`}},
+		logs: "KEY",
+	},
+	"slack": {
+		answers: map[string]any{
+			"GET /api/conversations.list?exclude_archived=True&types=public_channel&types=private_channel":          `{"channels": [{"id": "C1", "name": "one"}], "response_metadata": {"next_cursor": "x"}}`,
+			"GET /api/conversations.list?cursor=x&exclude_archived=True&types=public_channel&types=private_channel": `{"channels": [], "response_metadata": {"next_cursor": ""}}`,
+			"GET /api/conversations.history?channel=C1&limit=200":                                                   `{"messages": [{"ts": "1.5"}, {"ts": "1.6"}]}`,
+		},
+		runs: [][]string{{
+			"GET /api/conversations.list?exclude_archived=True&types=public_channel&types=private_channel", "GET /api/conversations.list?cursor=x&exclude_archived=True&types=public_channel&types=private_channel",
+			"GET /api/conversations.history?channel=C1&limit=200",
+		}},
+		rows: map[string][]string{"messages": {`{"_channels_name":"one","ts":"1.5"}`, `{"_channels_name":"one","ts":"1.6"}`}},
+		logs: "Bearer SLACK_TOKEN",
+	},
+	"pokemon": {
+		answers: map[string]any{
+			"GET /api/v2/berry?limit=2":     `{"results": [{"url": "https://pokeapi.test/api/v2/berry/1/"}], "next": null}`,
+			"GET /api/v2/location?limit=2":  `{"results": [{"name": "sea"}], "next": "https://pokeapi.test/api/v2/location?offset=2"}`,
+			"GET /api/v2/location?offset=2": `{"results": [{"name": "sky"}]}`, "GET /api/v2/berry/1/?limit=2": `{"id": 1, "size": 20}`,
+		},
+		runs: [][]string{{"GET /api/v2/berry?limit=2", "GET /api/v2/location?limit=2", "GET /api/v2/location?offset=2", "GET /api/v2/berry/1/?limit=2"}},
+		rows: map[string][]string{"location": {`{"name":"sea"}`, `{"name":"sky"}`}, "details": {`{"id":1,"size":20}`}},
+	},
+	"chess": {
+		answers: map[string]any{
+			"GET /pub/titled/GM": `{"players": [{"username": "a"}, {"username": "b"}, {"username": "c"}]}`,
+			"GET /pub/player/a":  `{"player_id": 1, "url": "x"}`, "GET /pub/player/b": `{"player_id": 2, "status": "closed"}`, "GET /pub/player/c": restAnswer{status: 404, body: `{}`},
+		},
+		runs: [][]string{{"GET /pub/titled/GM", "GET /pub/player/a", "GET /pub/player/b", "GET /pub/player/c"}},
+		rows: map[string][]string{"profiles": {`{"player_id":1,"url":"x"}`}},
+	},
 	"processing": {
 		answers: map[string]any{
 			"GET /posts":  `{"posts": [{"id": 1, "author": "Ada", "stars": 3}, {"id": 2, "author": "Eve"}, {"id": 12, "author": "Bob"}]}`,
@@ -193,11 +298,12 @@ var restCases = map[string]restCase{
 
 // restServer is an API that answers as a case says, and writes down what it was asked.
 type restServer struct {
-	of    restCase
-	mu    sync.Mutex
-	asked []string
-	seen  map[string]bool
-	logs  map[string]bool
+	of      restCase
+	address string // of the API, as the configuration names it
+	mu      sync.Mutex
+	asked   []string
+	seen    map[string]bool
+	logs    map[string]bool
 }
 
 func (a *restServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +311,7 @@ func (a *restServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	request := r.Method + " " + r.URL.Path
 	if query := r.URL.Query(); len(query) > 0 {
-		request += "?" + strings.NewReplacer("%3A", ":", "%2B", "+").Replace(query.Encode())
+		request += "?" + strings.NewReplacer("%3A", ":", "%2B", "+", "%5B", "[", "%5D", "]", "+", " ", "%27", "'", "%3E", ">", "%3D", "=", "%2A", "*").Replace(query.Encode())
 	}
 	if body, _ := io.ReadAll(r.Body); len(body) > 0 {
 		request += " " + compactJSON(string(body))
@@ -221,6 +327,9 @@ func (a *restServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, isAnswer := a.of.answers[request].(restAnswer)
 	if !isAnswer {
 		answer.body = a.of.answers[request]
+	}
+	if text, isText := answer.body.(string); isText {
+		answer.body = strings.ReplaceAll(text, a.address, "http://"+r.Host)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	for name, value := range answer.headers {
@@ -261,10 +370,10 @@ func TestRestAPI(t *testing.T) {
 }
 
 func (of restCase) play(t *testing.T, name, config string) {
-	server := &restServer{of: of, seen: map[string]bool{}, logs: map[string]bool{}}
+	address := strings.SplitAfter(config[strings.Index(config, "https://"):], ".test")[0]
+	server := &restServer{of: of, address: address, seen: map[string]bool{}, logs: map[string]bool{}}
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
-	address := strings.SplitAfter(config[strings.Index(config, "https://"):], ".test")[0]
 	converted, err := connector.ConvertRestAPI([]byte(strings.ReplaceAll(config, address, listener.URL)), connector.Options{Name: name})
 	require.NoError(t, err)
 	w := &world{play: play{t: t, connector: name, stream: name}, env: testenv.Temporal(t), dir: t.TempDir()}
