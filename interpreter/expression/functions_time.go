@@ -246,6 +246,33 @@ func isoLayout(s string) string {
 	return layout + offsetLayouts[len(offset)]
 }
 
+// FormatTimeLike writes a time in the form of another one, a time of day in ISO 8601: with its separators, its offset, and at
+// least its digits of a second. ok is false if the other one has another form.
+func FormatTimeLike(t time.Time, like string) (text string, ok bool) {
+	layout := isoLayout(like)
+	of, readable := ParseTime(like)
+	if layout == "" || layout == time.DateOnly || !readable {
+		return "", false
+	}
+	if exact := t.Truncate(time.Minute).Equal(t); !strings.Contains(layout, "05") && !exact {
+		seconds := "05"
+		if strings.Contains(layout, "15:04") {
+			seconds = ":05"
+		}
+		layout = strings.Replace(layout, "04", "04"+seconds, 1)
+	}
+	const nanoseconds = 9
+	digits := len(strings.TrimRight(fmt.Sprintf("%0*d", nanoseconds, t.Nanosecond()), "0"))
+	if at := strings.IndexAny(like, ".,"); at >= 0 {
+		rest := like[at+1:]
+		digits = max(digits, len(rest)-len(strings.TrimLeft(rest, "0123456789")))
+	}
+	if digits > 0 {
+		layout = strings.Replace(layout, "05", "05."+strings.Repeat("0", digits), 1)
+	}
+	return t.In(of.Location()).Format(layout), true
+}
+
 // offsetLayouts are the layouts of UTC offsets, by length. Offsets with seconds belong to times before time zones
 // were introduced.
 var offsetLayouts = map[int]string{len("+02"): "-07", len("+0200"): "-0700", len("+02:00"): "-07:00", len("+00:53:28"): "-07:00:00"}

@@ -223,7 +223,7 @@ func (f Form) atPosition(c Cursor, position []byte) Cursor {
 	var value any
 	switch f.Type {
 	case Time:
-		value = timeAt(position).Format(time.RFC3339Nano)
+		value = timeLike(c, timeAt(position))
 	case Date:
 		value = time.Unix(integerAt(position)*secondsPerDay, 0).UTC().Format(time.DateOnly)
 	case Integer:
@@ -237,6 +237,24 @@ func (f Form) atPosition(c Cursor, position []byte) Cursor {
 		return c
 	}
 	return Cursor{Value: expression.Of(value), Position: position}
+}
+
+// TimeLike writes a time as the value of a time cursor is written: many sources compare texts, so "2024-05-01T09:00:00Z" would be
+// behind all of "2024-05-01 10:00:00".
+func (f Form) TimeLike(c Cursor, at time.Time) string {
+	if f.Type == Time && f.Format == "" {
+		return timeLike(c, at)
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+func timeLike(c Cursor, at time.Time) string {
+	if sample, isText := c.Value.Data.(string); isText {
+		if text, ok := expression.FormatTimeLike(at, sample); ok {
+			return text
+		}
+	}
+	return at.UTC().Format(time.RFC3339Nano)
 }
 
 func isString(value any) bool {

@@ -160,7 +160,16 @@ func TestBeforeIsLessTheLag(t *testing.T) {
 		want  any
 	}{
 		{incremental.Time, "2024-05-06T07:08:09+02:00", 0, "2024-05-06T07:08:09+02:00"}, // as the row has it
-		{incremental.Time, "2024-05-06T07:08:09+02:00", incremental.Lag(10 * time.Minute), "2024-05-06T04:58:09Z"},
+		{incremental.Time, "2024-05-06T07:08:09+02:00", incremental.Lag(10 * time.Minute), "2024-05-06T06:58:09+02:00"},
+		{incremental.Time, "2024-05-06 07:08:09", incremental.Lag(10 * time.Minute), "2024-05-06 06:58:09"},
+		{incremental.Time, "2024-05-06 07:08:09.120+02", incremental.Lag(10 * time.Minute), "2024-05-06 06:58:09.120+02"},
+		{incremental.Time, "2024-05-06T07:08:09.5Z", incremental.Lag(10 * time.Millisecond), "2024-05-06T07:08:09.49Z"},
+		{incremental.Time, "2024-05-06T07:08", incremental.Lag(time.Second), "2024-05-06T07:07:59"},
+		{incremental.Time, "20240506T0708Z", incremental.Lag(time.Second), "20240506T070759Z"},
+		{incremental.Time, "2024-05-06T07:08", incremental.Lag(time.Minute), "2024-05-06T07:07"},
+		{incremental.Time, "2024-05-06 00:08:09 UTC", incremental.Lag(time.Hour), "2024-05-05 23:08:09 UTC"},
+		{incremental.Time, "2024-05-06", incremental.Lag(time.Hour), "2024-05-05T23:00:00Z"},
+		{incremental.Time, "Mon, 06 May 2024 07:08:09 GMT", incremental.Lag(time.Hour), "2024-05-06T06:08:09Z"},
 		{incremental.Time, "2024-01-01T00:00:00.000000001Z", 2, "2023-12-31T23:59:59.999999999Z"},
 		{incremental.Date, "2024-03-01", 1, "2024-02-29"},
 		{incremental.Date, "1970-01-01", 1, "1969-12-31"},

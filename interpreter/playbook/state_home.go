@@ -343,7 +343,7 @@ func (i *Incremental) FirstSlice(from incremental.Cursor, scope expression.Scope
 	if i.Step == "" {
 		return nil, nil
 	}
-	at, until := i.Values.Place("step", i.Pos), any(now.UTC().Format(time.RFC3339Nano))
+	at, until := i.Values.Place("step", i.Pos), any(i.CursorForm().TimeLike(from, now))
 	if i.Until != nil {
 		at = i.Until.Pos
 		rendered, err := i.Until.Render(scope, b)

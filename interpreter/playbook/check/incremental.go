@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
@@ -273,19 +274,14 @@ var (
 	orNull  = regexp.MustCompile(`(?i)\bis\s+null\b|\bcoalesce\s*\(`)
 )
 
-// namesMember reports whether a template in nodes uses a member of `incremental`.
+// namesMember reports whether a template or statement in nodes uses a member of `incremental`.
 func namesMember(nodes []*playbook.Node, member string) bool {
-	for _, node := range nodes {
-		for leaf := range node.Templates() {
-			for _, ref := range leaf.Template.Refs() {
-				members := playbook.ConstantMembers(ref.Path)
-				if ref.Root == playbook.IncrementalWord && len(members) > 0 && members[0] == member {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(nodes, func(node *playbook.Node) bool {
+		return slices.ContainsFunc(node.Refs(), func(ref expression.Ref) bool {
+			members := playbook.ConstantMembers(ref.Path)
+			return ref.Root == playbook.IncrementalWord && len(members) > 0 && members[0] == member
+		})
+	})
 }
 
 // filterOf returns an example of how a tool requests new rows, "" if it cannot.
