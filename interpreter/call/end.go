@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call/page"
 	"reprise/interpreter/call/sink"
 	"reprise/interpreter/call/watermark"
 	"reprise/interpreter/expression"
@@ -29,8 +30,8 @@ func (c *Call) failBy(where string, err error, now time.Time) {
 }
 
 // planEnd schedules the end of the call: the sinks of the last page, then the sinks of the result.
-func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
-	if c.startNextSlice(result, page) {
+func (c *Call) planEnd(result *interpreter.CallResult, pageSinks ...Todo) {
+	if c.startNextSlice(result, pageSinks) {
 		return
 	}
 	moves, err := c.newReader().endMoves(result)
@@ -38,15 +39,19 @@ func (c *Call) planEnd(result *interpreter.CallResult, page ...Todo) {
 		c.failBy(c.config.CallPlace(), err, result.Meta.EndedAt)
 		return
 	}
-	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incrementalSection(), c.config.CallPlace(), c.config.Book.WritesAgain(c.config.Step))...)
+	countedBy := ""
+	if c.state.Successes > 1 {
+		countedBy = page.CountingParam(c.state.Request.Fields)
+	}
+	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incrementalSection(), c.config.CallPlace(), c.config.Book.WritesAgain(c.config.Step), countedBy)...)
 	if stuck := c.keeps.StuckWarning(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
 		result.Warnings = append(result.Warnings, c.config.CallPlace()+": "+stuck)
 	}
 	published, warnings := c.newReader().stagingRound().EndChoices(&c.config.Sinks, result)
 	result.Warnings = append(result.Warnings, warnings...)
 	sinks := c.config.ForResult(result, &c.state.Pages, c.state.Last.Policy)
-	result.Warnings = append(result.Warnings, c.newReader().sinkWarnings(result, page, sinks)...)
-	c.state.Todo = slices.Concat(page, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
+	result.Warnings = append(result.Warnings, c.newReader().sinkWarnings(result, pageSinks, sinks)...)
+	c.state.Todo = slices.Concat(pageSinks, sinkTodo(sinks...), moves, sinkTodo(published...), []Todo{{End: result}})
 	c.state.continueAfterPage()
 	c.state.endAfterSinks(&c.config, result.Meta.EndedAt)
 }

@@ -249,7 +249,7 @@ func TestOlderRowsOfAKey(t *testing.T) {
 		config := c.call(t).Config()
 		own := (&watermark.Watermark{}).CountOlder(config.Step.Incremental, test.rows, config.Book.UnsequencedKey(config.Step))
 		require.Equal(t, test.n, own.Older, "%v", test)
-		require.Len(t, own.Warnings(config.Step.Incremental, "step fetch", false), test.n)
+		require.Len(t, own.Warnings(config.Step.Incremental, "step fetch", false, ""), test.n)
 	}
 }
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 
 	"reprise/interpreter/expression"
@@ -74,4 +75,32 @@ func (p *Pages) SkippedText(rows int) string {
 	p.Skipped = &reported
 	return fmt.Sprintf("page %d had %d rows, but %s moved by %d, and there were more: the rows between are missing; the API may give fewer rows than are requested, "+
 		"so add up those that came, such as len(pages)", skipped.Page, skipped.Rows, skipped.Param, skipped.By)
+}
+
+// numberNames are the names of parameters that number pages.
+var numberNames = []string{"page", "pageno", "pagenum", "pagenumber", "pageindex", "currentpage"}
+
+// CountingParam returns the parameter by which a request counts the pages or rows before those that it wants: one of its params or body, or of
+// the query of its url. "" for none. Such a page begins elsewhere once rows before it have gone.
+func CountingParam(fields map[string]expression.Value) string {
+	places := []any{fields[playbook.FieldParams].Data, fields[playbook.FieldBody].Data}
+	if text, isText := fields[playbook.FieldURL].Data.(string); isText {
+		if at, err := url.Parse(text); err == nil {
+			query := map[string]any{}
+			for name, values := range at.Query() {
+				query[name] = values[0]
+			}
+			places = append(places, query)
+		}
+	}
+	for _, place := range places {
+		object, _ := place.(map[string]any)
+		for _, key := range playbook.SortedKeys(object) {
+			name := plainName([]any{key})
+			if _, counts := totalOf(object[key]).(int); counts && (slices.Contains(offsetNames, name) || slices.Contains(numberNames, name)) {
+				return key
+			}
+		}
+	}
+	return ""
 }

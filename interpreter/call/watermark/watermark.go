@@ -148,8 +148,9 @@ func (w *Watermark) DescribeState(section *playbook.Incremental) *interpreter.Ca
 }
 
 // Warnings describes what may surprise the author about the rows that were read; where names the call. again says
-// that a sink gets rows again that it has already written.
-func (w *Watermark) Warnings(section *playbook.Incremental, where string, again bool) (warnings []string) {
+// that a sink gets rows again that it has already written; countedBy is the parameter that counts the pages or rows of a call with several
+// pages, "" for none.
+func (w *Watermark) Warnings(section *playbook.Incremental, where string, again bool, countedBy string) (warnings []string) {
 	if w == nil {
 		return nil
 	}
@@ -161,7 +162,7 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 	}
 	if w.Future > 0 {
 		warnings = append(warnings, fmt.Sprintf(
-			"%s: %s dated after the start of the call. The sink writes such rows, but the watermark stays before them, so they are read again", where, rowsText(w.Future)))
+			"%s: %s dated after the start of the call. The sink writes such rows, but the watermark stays before them, so they are read again%s", where, rowsText(w.Future), w.skippedHint(section, countedBy)))
 	}
 	if w.Beyond > 0 {
 		warnings = append(warnings, fmt.Sprintf(
@@ -189,6 +190,16 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 			where, rowsText(w.Early), expression.Text(w.Value.Value.Data)))
 	}
 	return warnings
+}
+
+// skippedHint says what rows dated after the start mean for pages in the order of their cursors that are counted by a parameter: a row that
+// changes moves to the end, and those behind its old place move up, past the page that would have had one of them.
+func (w *Watermark) skippedHint(section *playbook.Incremental, countedBy string) string {
+	if !section.Ascending || countedBy == "" {
+		return ""
+	}
+	return fmt.Sprintf(". If one of them was on an earlier page before it changed, the rows after it moved up while pages were counted by %s, and one of those may "+
+		"have been skipped: request each page by the last %s instead, or the newest first without row_order", countedBy, section.CursorPath)
 }
 
 // rowsText returns a number of rows for a message.

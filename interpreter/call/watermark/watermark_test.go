@@ -345,7 +345,7 @@ func TestNoRowHasTheCursor(t *testing.T) {
 			require.Nil(t, failure, name)
 			own = next
 		}
-		warnings := own.Warnings(step.Section, "step fetch", false)
+		warnings := own.Warnings(step.Section, "step fetch", false, "")
 		require.Equal(t, test.warns, len(warnings) > 0, name)
 		if test.warns {
 			require.Equal(t, []string{"step fetch: no row has at, so the watermark has not moved; check cursor_path"}, warnings)
