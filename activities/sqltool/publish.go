@@ -343,10 +343,42 @@ func (p *difference) dropRepeated(ctx context.Context) error {
 	if p.rows == 0 || !p.write.replace || len(p.write.Key) == 0 {
 		return nil
 	}
-	n, err := p.tx.Exec(ctx, fmt.Sprintf("DELETE FROM %[1]s WHERE %[2]s IN (SELECT %[2]s FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1)",
-		p.beside.QuotedTable(), orderColumn, QuoteNames(p.write.Key)))
-	p.leaves = p.leaves || n > 0
+	repeated := fmt.Sprintf("FROM (SELECT %[2]s, row_number() OVER (PARTITION BY %[3]s ORDER BY %[2]s DESC) AS n FROM %[1]s) AS numbered WHERE n > 1",
+		p.beside.QuotedTable(), orderColumn, QuoteNames(p.write.Key))
+	var n int64
+	err := p.tx.Query(ctx, "SELECT count(*) "+repeated, nil, func(scan func(...any) error) error { return scan(&n) })
+	if n == 0 || err != nil {
+		return err
+	}
+	p.leaves = true
+	if err := p.noteReplaced(ctx, n); err != nil {
+		return err
+	}
+	_, err = p.tx.Exec(ctx, "DELETE FROM "+p.beside.QuotedTable()+" WHERE "+orderColumn+" IN (SELECT "+orderColumn+" "+repeated+")")
 	return err
+}
+
+// noteReplaced warns if staged rows, n of which have the key of a later one, differ from that: pages or iterations probably have different
+// rows with one key.
+func (p *difference) noteReplaced(ctx context.Context, n int64) error {
+	var there, staged []string
+	for _, column := range p.columns {
+		there, staged = append(there, thereName+"."+quoteName(column)), append(staged, givenName+"."+quoteName(column))
+	}
+	table, differ := p.beside.QuotedTable(), int64(0)
+	err := p.tx.Query(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+table+" AS "+thereName+", "+table+" AS "+givenName+" WHERE "+p.sameKey()+
+		" AND "+thereName+"."+orderColumn+" < "+givenName+"."+orderColumn+" AND "+p.tx.Dialect().Differ(there, staged)+" LIMIT 1) AS one", nil,
+		func(scan func(...any) error) error { return scan(&differ) })
+	if differ == 0 || err != nil {
+		return err
+	}
+	more, notes := "columns to key", &p.write.notes
+	if p.of != nil {
+		more, notes = "the columns of with to its key in children", &p.write.below.notes
+	}
+	*notes = appendNew(*notes, fmt.Sprintf("table %q: %d of %d rows have the key (%s) of a later row, some with other values, and only the last row of each key stays; add %s, unless they are versions of one row",
+		p.write.Shown, n, p.rows, strings.Join(p.write.Key, ", "), more))
+	return nil
 }
 
 // targetChange is one of the statements that make the target equal to the staged rows.

@@ -16,6 +16,7 @@ var replaceCases = tableCases{
 	"replace with triggers":        replaceWithTriggers,
 	"replace images":               replaceImages,
 	"replace respelt keys":         replaceRespeltKeys,
+	"replaced rows are noted":      replacedRowsAreNoted,
 	"replace all":                  replaceAll,
 	"replace nothing":              replaceNothing,
 	"replace deletes no others":    replaceDeletesNoOthers,
@@ -254,6 +255,38 @@ func replaceRespeltKeys(s *TableTest) {
 	load.stagePage(row{"k": "A", "n": 1}, row{"k": "b", "n": 2})
 	require.Equal(s, publishedResult(1, 0), load.publishRows())
 	require.Equal(s, []string{`{"k":"A","n":1}`, `{"k":"b","n":2}`}, s.ContentLines("k, n"))
+}
+
+// replacedRowsAreNoted: rows of different pages or iterations that replace each other are a warning, unless they are equal.
+func replacedRowsAreNoted(s *TableTest) {
+	s.Create("id bigint PRIMARY KEY, shop text")
+	s.Query("CREATE TABLE "+s.itemsTable()+" (line bigint PRIMARY KEY, order_id bigint, n bigint)", nil)
+	item := func(line int) row { return row{"line": line, "n": line} }
+	for _, test := range []struct {
+		fields row
+		pages  []row
+		note   string
+	}{
+		{row{"key": "id"}, []row{{"id": 1, "shop": "a"}, {"id": 1, "shop": "b"}, {"id": 2, "shop": "b"}}, `table "%s": 1 of 3 rows have the key (id) of a later row, some with other values`},
+		{row{"key": "id"}, []row{{"id": 1, "shop": "a"}, {"id": 1, "shop": "a"}}, ""},
+		{
+			s.ofItems(row{"key": "id"}, row{"key": "line"}), []row{{"id": 1, "items": []any{item(1), item(2)}}, {"id": 2, "items": []any{item(1)}}},
+			`table "%s_items": 1 of 3 rows have the key (line) of a later row`,
+		},
+	} {
+		load := s.beginReplace(test.fields)
+		for _, page := range test.pages {
+			load.stagePage(page)
+		}
+		result, err := load.db.MakeAttempt(s.t, load.stagingInput(interpreter.StagingPublish))
+		require.NoError(s, err)
+		if test.note == "" {
+			require.Empty(s, result.Meta.Notes)
+			continue
+		}
+		require.Len(s, result.Meta.Notes, 1)
+		require.Contains(s, result.Meta.Notes[0], fmt.Sprintf(test.note, s.Table))
+	}
 }
 
 // replaceAll: without a key all rows go, and all come.
