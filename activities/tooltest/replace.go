@@ -270,7 +270,8 @@ func replacedRowsAreNoted(s *TableTest) {
 		{row{"key": "id"}, []row{{"id": 1, "shop": "a"}, {"id": 1, "shop": "b"}, {"id": 2, "shop": "b"}}, `table "%s": 1 of 3 rows have the key (id) of a later row, some with other values`},
 		{row{"key": "id"}, []row{{"id": 1, "shop": "a"}, {"id": 1, "shop": "a"}}, ""},
 		{
-			s.ofItems(row{"key": "id"}, row{"key": "line"}), []row{{"id": 1, "items": []any{item(1), item(2)}}, {"id": 2, "items": []any{item(1)}}},
+			s.ofItems(row{"key": "id"}, row{"key": "line"}),
+			[]row{{"id": 1, "items": []any{item(1), item(2)}}, {"id": 2, "items": []any{item(1)}}},
 			`table "%s_items": 1 of 3 rows have the key (line) of a later row`,
 		},
 	} {
