@@ -19,6 +19,13 @@ func (t *tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows s
 	if err != nil {
 		return 0, err
 	}
+	if t.findsByIndex(rows) { // mostly there are none, and the plan of DELETE would read the whole table
+		there := false
+		err := t.Query(ctx, "SELECT EXISTS (SELECT FROM "+t.sourceBelow(w, rows)+" WHERE "+condition+")", args, func(scan func(...any) error) error { return scan(&there) })
+		if err != nil || !there {
+			return 0, err
+		}
+	}
 	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" AS "+thereName+" USING "+givenKeys(w)+" WHERE "+condition, args...)
 }
 
@@ -28,10 +35,26 @@ func (t *tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sql
 	if err != nil {
 		return nil, err
 	}
-	err = t.selectKeys(ctx, w, "0", givenKeys(w)+", "+w.QuotedTable()+" AS "+thereName+" WHERE "+condition, args, func(_ int64, key map[string]any) {
+	err = t.selectKeys(ctx, w, "0", t.sourceBelow(w, rows)+" WHERE "+condition, args, func(_ int64, key map[string]any) {
 		keys = append(keys, key)
 	})
 	return keys, err
+}
+
+// findsByIndex reports whether an index begins with a column by which rows are below others.
+func (t *tableTx) findsByIndex(rows sqltool.RowsBelow) bool {
+	return slices.ContainsFunc(rows.By, func(column string) bool { return slices.Contains(t.target.leading, column) })
+}
+
+// sourceBelow returns the given rows with the rows below them. Without statistics, which a table has a minute after it is
+// filled, the server takes many rows to be below each given one, and reads the whole table: OFFSET keeps it to the index.
+func (t *tableTx) sourceBelow(w *sqltool.TableWrite, rows sqltool.RowsBelow) string {
+	if !t.findsByIndex(rows) {
+		return givenKeys(w) + ", " + w.QuotedTable() + " AS " + thereName
+	}
+	const belowName = "reprise_below"
+	columns := sqltool.QuoteNames(slices.Compact(slices.Sorted(slices.Values(slices.Concat(rows.By, rows.Key, w.Key)))))
+	return givenKeys(w) + " CROSS JOIN LATERAL (SELECT " + columns + " FROM " + w.QuotedTable() + " AS " + belowName + " WHERE " + sqltool.SameKey(rows.By, givenName, belowName) + " OFFSET 0) AS " + thereName
 }
 
 // StoredKeys returns the keys of the rows that have one of the given keys.

@@ -46,6 +46,8 @@ type target struct {
 	plain bool
 	// unique are the columns of unique indexes.
 	unique []string
+	// leading are the columns with which indexes begin.
+	leading []string
 	// copyable says that COPY does the same as INSERT: there are no rules and no row-level policies, and it is
 	// neither a view nor a foreign table.
 	copyable bool
@@ -208,6 +210,7 @@ const describeTable = `SELECT a.attname::text, format_type(a.atttypid, a.atttypm
 			WHEN '' THEN CASE a.attgenerated WHEN '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), pg_get_expr(t.typdefaultbin, 0)) END
 			END || ')::' || format_type(a.atttypid, -1), ''),
 		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND a.attnum = ANY (i.indkey)),
+		EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL AND i.indkey[0] = a.attnum),
 		c.relkind IN ('r', 'p'),
 		c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND NOT c.relhasrules,
 		c.relkind = 'r' AND c.relam = (SELECT m.oid FROM pg_am m WHERE m.amname = 'heap') AND NOT c.relrowsecurity AND NOT c.relhasrules
@@ -236,14 +239,18 @@ func (t *tableTx) describeTable(ctx context.Context, table string) (columns []sq
 				column sqltool.Column
 				form   columnForm
 				unique bool
+				leads  bool
 			)
 			if err := rows.Scan(&column.Name, &column.Type, &column.Base, &form.text, &form.base, &column.ReadOnly, &column.Bytes, &column.Required, &form.collation, &form.fallback,
-				&unique, &t.target.plain, &t.target.copyable, &t.target.splits, &t.target.tempAllowed, &t.target.foreign); err != nil {
+				&unique, &leads, &t.target.plain, &t.target.copyable, &t.target.splits, &t.target.tempAllowed, &t.target.foreign); err != nil {
 				return err
 			}
 			form.exact, column.Collation = column.Type, strings.TrimPrefix(form.collation, " COLLATE ")
 			if unique {
 				t.target.unique = append(t.target.unique, column.Name)
+			}
+			if leads {
+				t.target.leading = append(t.target.leading, column.Name)
 			}
 			t.target.forms[column.Name] = form
 			columns = append(columns, column)
