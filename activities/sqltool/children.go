@@ -159,6 +159,7 @@ func (w *TableWrite) readChild(in interpreter.ToolInput, path string, spec map[s
 		return nil, tool.ConfigErrorf("step %q: %s needs table, the name of the table for the elements of the list", in.Step, path)
 	}
 	write.mode, write.unneeded, write.rejection, write.below = w.mode, w.unneeded, w.rejection, w.below
+	write.settleRules = w.settleRules // of which readContract reads the child's own
 	write.in = own
 	stageChild(w, write, path)
 	if err := write.readContract(own); err != nil {

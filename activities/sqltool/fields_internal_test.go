@@ -28,7 +28,7 @@ func TestEachFieldOfATableHasACase(t *testing.T) {
 	named := textsOf(t, "../tooltest/*.go")
 	for _, field := range TableFields() {
 		assert.NotZero(t, named[field.Name],
-			"no case writes with the field %s: write one as a function in activities/tooltest, and name it in Tables.Run (tables.go)", field.Name)
+			"no case writes with the field %s: write one as a function in a file of activities/tooltest, and add it to the tableCases of that file", field.Name)
 	}
 }
 

@@ -54,7 +54,8 @@ type TableWrite struct {
 }
 
 // settleRules are what words of the sink say about values and columns. SettleWrite alone obeys them, and each write is
-// settled, also one in one message: a rule needs no decision elsewhere.
+// settled, also one in one message. One exception: the keys that delete_missing records are those of the rows before
+// they are settled, read by columnReaders. So a rule that changes values belongs in Reader (reading.go), which both use.
 type settleRules struct {
 	contract contract
 	types    map[string]string // declared types by columns

@@ -78,7 +78,7 @@ type Traits struct {
 	// Dialect is the dialect of the tool's spec.
 	Dialect string
 	// Keyed is the key, operation or attempt, that a tool sends if its method writes and the step does not choose
-	// (docs/concepts/attempts.md#keys).
+	// (docs/concepts/keys.md).
 	Keyed string
 	// InWorkflow says that a workflow makes the attempts, not an activity that hosts calls, because the tool does
 	// more than an activity can, such as wait for days.

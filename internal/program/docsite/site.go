@@ -76,7 +76,7 @@ var groups = []group{
 	}},
 	{Name: "Reference", pages: referencePages()},
 	{Name: "Concepts", pages: []string{
-		"docs/concepts/runs.md", "docs/concepts/expressions.md", "docs/concepts/attempts.md", "docs/concepts/rows.md", "docs/concepts/waits.md", "docs/concepts/loops.md",
+		"docs/concepts/runs.md", "docs/concepts/expressions.md", "docs/concepts/attempts.md", "docs/concepts/keys.md", "docs/concepts/rows.md", "docs/concepts/waits.md", "docs/concepts/loops.md",
 		"docs/concepts/written-once.md", "docs/concepts/state.md", "docs/concepts/answers.md", "docs/concepts/concurrency.md",
 		"docs/concepts/security.md", "docs/concepts/limits.md", "docs/concepts/",
 	}},

@@ -33,7 +33,7 @@ var questions = map[string][]string{
 	"Retry-After":                            {"concepts/waits.html#waits-requested-by-the-server", "reference/retry.html#retrythenmax_wait"},
 	"how do I stop after the first failure?": {"concepts/loops.html#the-result-of-a-loop"},
 	"what does exit code 4 mean?":            {"reference/exit-codes.html#exit-code-4"},
-	"why was my POST sent twice?":            {"concepts/attempts.html#what-is-sent-twice", "concepts/attempts.html#keys"},
+	"why was my POST sent twice?":            {"concepts/keys.html#what-is-sent-twice", "concepts/keys.html"},
 	"run a playbook every night":             {"tutorial.html#9-test-it-and-put-it-on-a-schedule", "how-to/load-a-table.html", "how-to/schedule.html"},
 	"read only new rows":                     {"tutorial.html#7-only-what-is-new", "concepts/state.html#what-a-run-reads"},
 	"ask a person for approval":              {"how-to/approval.html", "reference/tools.html#approval"},
@@ -46,14 +46,14 @@ var questions = map[string][]string{
 	"call another playbook":                  {"concepts/runs.html#playbooks-in-playbooks"},
 	"backfill two years":                     {"how-to/backfill.html"},
 	"replace a table":                        {"how-to/replace-a-table.html"},
-	"what happens when a worker dies":        {"concepts/attempts.html#what-is-sent-twice"},
+	"what happens when a worker dies":        {"concepts/keys.html#what-is-sent-twice"},
 	"pagination with a cursor":               {"playbooks/pagination_cursor.html", "how-to/pages-by-cursor.html"},
 	"poll an export job":                     {"how-to/export-jobs.html"},
 	"webhook signature":                      {"how-to/call-from-outside.html#a-signed-delivery", "reference/playbook.html#metadatatriggersheader"},
 	"a GitHub webhook starts a run":          {"how-to/call-from-outside.html", "how-to/call-from-outside.html#a-signed-delivery"},
 	"unknown-name":                           {"reference/diagnostics.html#unknown-name"},
 	"state_of_another":                       {"concepts/state.html#names-of-states"},
-	"idempotency key":                        {"concepts/attempts.html#keys", "reference/step.html#stepidempotency"},
+	"idempotency key":                        {"concepts/keys.html", "reference/step.html#stepidempotency"},
 	"max_concurrency":                        {"reference/loop.html#loopmax_concurrency"},
 	"dead letter":                            {"concepts/loops.html#failed-iterations", "how-to/failed-iterations.html", "reference/commands.html#starter-dead-letters"},
 	"schema_contract evolve":                 {"how-to/changing-sources.html", "reference/tools.html#postgresschema_contract"},
@@ -213,7 +213,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	_, browser, open := startSite(t, t.TempDir())
 	open("concepts/attempts.html")
-	require.Equal(t, "true", browser.Eval(`document.querySelector('.around [rel=prev]').href.endsWith('/concepts/expressions.html') && document.querySelector('.around [rel=next]').href.endsWith('/concepts/rows.html')`))
+	require.Equal(t, "true", browser.Eval(`document.querySelector('.around [rel=prev]').href.endsWith('/concepts/expressions.html') && document.querySelector('.around [rel=next]').href.endsWith('/concepts/keys.html')`))
 	require.Equal(t, "true", browser.Eval(`document.querySelectorAll('pre .nt').length > 10 && document.querySelectorAll('pre .si').length > 3`))
 	require.Equal(t, "0", browser.Eval(`document.querySelectorAll('[style]').length`))
 	require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('main pre')].every(pre => !!pre.querySelector('.language-text') !== !!pre.parentElement.querySelector(':scope > .copy'))`))

@@ -31,7 +31,8 @@ func LLMs() string {
 		{"docs/how-to/write-a-playbook.md", "Write a playbook", "`starter new`, `try` and `eval`."},
 		{"docs/how-to/test-a-playbook.md", "Test a playbook", "Files of tests, on skipped time."},
 		{"docs/how-to/load-a-table.md", "Load a table every night", "Sinks, and states between runs."},
-		{"docs/concepts/attempts.md", "Attempts and keys", "What policies decide, and what is sent twice."},
+		{"docs/concepts/attempts.md", "Attempts and policies", "What policies decide after each attempt."},
+		{"docs/concepts/keys.md", "Keys", "What is sent twice, and how a server can recognize it."},
 		{"docs/concepts/expressions.md", "Expressions", "Templates, and values in URLs and SQL."},
 	})
 	writeLinks(&b, "Optional", []link{

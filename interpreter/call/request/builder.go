@@ -288,7 +288,7 @@ func (b *Builder) renderArgs(request *Request, scope *interpreter.Scope, budget 
 	return nil
 }
 
-// renewKeys renders the fields again that use a key of docs/concepts/attempts.md#keys, which is all that changes
+// renewKeys renders the fields again that use a key of docs/concepts/keys.md, which is all that changes
 // between attempts of a request and between polls. now() keeps the time at which the request was rendered.
 func (b *Builder) renewKeys(request *Request, m Moment, keys map[string]any) error {
 	if !namesAnyKey(b.action) {

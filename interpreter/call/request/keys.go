@@ -25,7 +25,7 @@ type keyCache struct {
 }
 
 // OperationKey returns the key of a request, the same for all its attempts and redeliveries
-// (docs/concepts/attempts.md#keys).
+// (docs/concepts/keys.md).
 func (b *Builder) OperationKey(m Moment) string {
 	claim, place := m.Claim, ""
 	sink := b.source.Sink
