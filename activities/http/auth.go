@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/awskeys"
 	"reprise/internal/base/connection"
 	"reprise/internal/base/egress"
 	"reprise/internal/base/secrets"
@@ -76,7 +77,7 @@ func (t *Tool) loginOf(name, raw string) (*credentials, error) {
 		login.transport = granted
 	}
 	if parsed.AWS != nil {
-		login.aws = &awsKeys{parsed.AWS, &cached.clock}
+		login.aws = &awsKeys{AWS: parsed.AWS, clock: &cached.clock, provider: cached.keys}
 	}
 	if login.tokens = t.tokens.sourceOf(name, raw, parsed, login.transport, login.jar); login.tokens == nil {
 		return login, nil
@@ -116,6 +117,7 @@ type cachedConnection struct {
 	transport *guardedTransport // nil without certificates
 	jar       http.CookieJar    // nil where cookies are not kept
 	clock     remoteClock       // of who checks signatures
+	keys      *awskeys.Provider // that sign requests, nil for none
 }
 
 // connectionOf returns what a connection keeps between attempts: a transport with its own certificates, its cookies.
@@ -132,6 +134,9 @@ func (k *cachedConnections) connectionOf(name, raw string, parsed *connection.Lo
 			cached.transport.CloseIdleConnections()
 		}
 		cached = &cachedConnection{raw: raw}
+		if parsed.AWS != nil {
+			cached.keys = awskeys.New(parsed.AWS)
+		}
 		if own, ok := usual.(*guardedTransport); ok && parsed.TLS != nil {
 			cached.transport = newGuardedTransport(own.rules, hostMatcher(parsed.Hosts()), parsed.TLS)
 		}
@@ -230,10 +235,13 @@ func (t *Tool) renewLogin(ctx context.Context, refused *credentials) (*credentia
 		}
 		return &renewed, nil
 	}
-	if fresh == refused {
+	if fresh != refused {
+		return fresh, nil
+	}
+	if fresh.aws == nil {
 		return nil, nil
 	}
-	return fresh, nil
+	return fresh.withOtherKeys(ctx)
 }
 
 // sameBase reports whether two connections are for the same address.

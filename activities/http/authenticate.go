@@ -23,8 +23,8 @@ func (t *lastTransport) RoundTrip(request *http.Request) (*http.Response, error)
 	keyed.URL = t.out.login.withQuery(request.URL)
 	t.out.login.setCookie(keyed)
 	if keys := t.out.login.aws; keys != nil {
-		if err := keys.signRequest(keyed); err != nil {
-			return nil, tool.ConfigErrorf("connection %q: %w", t.out.login.name, err)
+		if err := keys.signRequest(keyed, t.out.login.name); err != nil {
+			return nil, err
 		}
 	}
 	response, err := t.base.RoundTrip(keyed)

@@ -16,14 +16,18 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"reprise/activities/tool"
+	"reprise/internal/base/awskeys"
 	"reprise/internal/base/connection"
+	"reprise/interpreter"
 )
 
 // awsKeys sign the requests of a connection.
 type awsKeys struct {
 	*connection.AWS
 
-	clock *remoteClock // of AWS, which compares it with the date of a signature
+	clock    *remoteClock // of AWS, which compares it with the date of a signature
+	provider *awskeys.Provider
+	sent     aws.Credentials // those of the last signature, empty before the first
 }
 
 // awsRefusals are the codes with which AWS services refuse a signature that new keys, or a corrected clock, may mend.
@@ -42,14 +46,23 @@ func (k *awsKeys) refusedBy(response *http.Response) bool {
 }
 
 // signRequest adds the signature to a request that will not change any more. It leaves a request alone that has an
-// Authorization header of the author.
-func (k *awsKeys) signRequest(request *http.Request) error {
+// Authorization header of the author. name is that of the connection, for errors.
+func (k *awsKeys) signRequest(request *http.Request, name string) error {
 	if request.Header.Get(authorization) != "" {
 		return nil
 	}
 	digest, err := digestOf(request)
 	if err != nil {
-		return err
+		return tool.ConfigErrorf("connection %q: %w", name, err)
+	}
+	keys, err := k.provider.Keys(request.Context())
+	if err != nil {
+		return keysError(name, err)
+	}
+	k.sent = keys
+	own := tool.SecretsOf(request.Context())
+	for _, secret := range []string{keys.SecretAccessKey, keys.SessionToken} {
+		own.AddSent(own.AddToken(secret))
 	}
 	// AWS services decode the path and encode it in their own way, which differs for + and some other
 	// characters.
@@ -58,13 +71,38 @@ func (k *awsKeys) signRequest(request *http.Request) error {
 	request.Header.Set("X-Amz-Content-Sha256", digest)
 	signed := request.Clone(request.Context())
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = strings.HasPrefix(k.Service, "s3") })
-	keys := aws.Credentials{AccessKeyID: k.KeyID, SecretAccessKey: k.Secret, SessionToken: k.Token}
 	if err := signer.SignHTTP(request.Context(), keys, signed, digest, k.Service, k.Region, k.clock.remoteNow().UTC()); err != nil {
-		return fmt.Errorf("the request cannot be signed: %w", err)
+		return tool.ConfigErrorf("connection %q: the request cannot be signed: %w", name, err)
 	}
 	k.maskSignature(request.Context(), signed.Header.Get(authorization))
 	request.Header, request.Host = signed.Header, signed.Host
 	return nil
+}
+
+// keysError returns the error of an attempt for which there are no keys. ctx.Err() stays as it is.
+func keysError(name string, err error) error {
+	failed, ok := errors.AsType[*awskeys.Error](err)
+	if !ok {
+		return err
+	}
+	class := interpreter.ClassRetryable
+	if failed.Refused {
+		class = interpreter.ClassFinal
+	}
+	return &tool.Error{Kind: interpreter.KindConnection, Class: class, Type: tool.TypeSecretStore, Message: fmt.Sprintf("connection %q: %s", name, failed)}
+}
+
+// withOtherKeys returns the login if it has other keys than those that were refused: of a role, or of a file that
+// another program renews. nil means that it has not.
+func (l *credentials) withOtherKeys(ctx context.Context) (*credentials, error) {
+	has, err := l.aws.provider.HasOthers(ctx, l.aws.sent)
+	if err != nil {
+		return nil, keysError(l.name, err)
+	}
+	if !has {
+		return nil, nil
+	}
+	return l, nil
 }
 
 // maskSignature masks the signature in what the attempt reports: services repeat it when they refuse it.

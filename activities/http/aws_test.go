@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -309,4 +310,105 @@ func TestAWSThatIsRefused(t *testing.T) {
 	_, err = tooltest.CallHTTP(t, withTokens(t, aws.connection(nil)), in)
 	require.NoError(t, err)
 	require.Contains(t, aws.ReceivedRequests()[2], "Authorization: own\r\n", "a header of the author wins")
+}
+
+// startSTS starts a service that gives out the keys of a role to who signs with the key named main, and refuses the role "other".
+// keys are what the next session has.
+func startSTS(t *testing.T, keys func() (id, secret, token string, ends time.Time)) *tooltest.RecordingServer {
+	t.Helper()
+	return tooltest.NewRecordingServer(t, "127.0.0.1", func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		w.Header().Set("Content-Type", "text/xml")
+		signer, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
+		switch {
+		case r.Form.Get("Action") != "AssumeRole" || r.Form.Get("RoleSessionName") != "reprise" || signer != "AKIDMAIN":
+			w.WriteHeader(http.StatusTeapot)
+		case strings.HasSuffix(r.Form.Get("RoleArn"), "/other"), r.Form.Get("ExternalId") != "of us":
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>%s may not</Message></Error></ErrorResponse>`, canary)
+		default:
+			id, secret, token, ends := keys()
+			fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>%s</AccessKeyId>`+
+				`<SecretAccessKey>%s</SecretAccessKey><SessionToken>%s</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
+				id, secret, token, ends.UTC().Format(time.RFC3339))
+		}
+	})
+}
+
+// TestAWSOfARole: requests are signed with the keys of a session in the role, which the machine's own keys start. A session
+// is used until a minute before its end, or until the service refuses it. It sets environment variables, so it does not
+// run in parallel.
+func TestAWSOfARole(t *testing.T) {
+	service := newCloud(t, "execute-api")
+	ends := time.Now().Add(time.Hour)
+	sts := startSTS(t, func() (string, string, string, time.Time) { return service.key, service.secret, service.token, ends })
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_STS": sts.URL, "AWS_ACCESS_KEY_ID": "AKIDMAIN", "AWS_SECRET_ACCESS_KEY": canary + "-main", "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	role := func(name string) string {
+		text, err := json.Marshal(map[string]any{"host": service.URL, "query": map[string]any{"api_key": canary + "-key/1"}, "aws": map[string]any{
+			"service": "execute-api", "region": "eu-central-1", "role_arn": "arn:aws:iam::1:role/" + name, "external_id": "of us",
+		}})
+		require.NoError(t, err)
+		return string(text)
+	}
+	c := withTokens(t, role("orders"))
+	send := func() {
+		t.Helper()
+		result, err := tooltest.CallHTTP(t, c, getInput(t, "/"))
+		require.NoError(t, err)
+		requireNoCanary(t, result)
+	}
+	send()
+	send()
+	require.Len(t, sts.ReceivedRequests(), 1, "one session serves attempts until it ends")
+
+	service.key, service.token = "AKIDSECOND123456", canary+"-second-token"
+	send()
+	require.Len(t, sts.ReceivedRequests(), 2)
+	require.Len(t, service.ReceivedRequests(), 4, "refused, and signed once more with the keys of a new session")
+
+	ends = time.Now().Add(30 * time.Second)
+	service.key = "AKIDTHIRD1234567"
+	send()
+	send()
+	require.Len(t, sts.ReceivedRequests(), 5, "a session in its last minute is not used again")
+
+	_, err := tooltest.CallHTTP(t, withTokens(t, role("other")), getInput(t, "/"))
+	object := tooltest.ErrorObject(t, err)
+	require.Equal(t, []any{interpreter.KindConnection, interpreter.ClassFinal, "secret_store"}, []any{object.Kind, object.Class, object.Type})
+	require.Equal(t, `connection "api": its role cannot be assumed: AWS refuses it with AccessDenied`, object.Message)
+
+	sts.Answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	_, err = tooltest.CallHTTP(t, withTokens(t, role("orders")), getInput(t, "/"))
+	object = tooltest.ErrorObject(t, err)
+	require.Equal(t, []any{interpreter.KindConnection, interpreter.ClassRetryable}, []any{object.Kind, object.Class}, object.Message)
+}
+
+// TestAWSOfTheMachine: a connection without keys is signed with those of the machine. It sets environment variables, so it
+// does not run in parallel.
+func TestAWSOfTheMachine(t *testing.T) {
+	service := newCloud(t, "s3")
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": service.key, "AWS_SECRET_ACCESS_KEY": service.secret, "AWS_SESSION_TOKEN": service.token, "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	text, err := json.Marshal(map[string]any{"host": service.URL, "aws": map[string]any{"service": "s3", "region": "eu-central-1"}})
+	require.NoError(t, err)
+	result, err := tooltest.CallHTTP(t, withTokens(t, string(text)), getInput(t, "/"))
+	require.NoError(t, err)
+	requireNoCanary(t, result)
+
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "credentials"))
+	_, err = tooltest.CallHTTP(t, withTokens(t, string(text)), getInput(t, "/"))
+	object := tooltest.ErrorObject(t, err)
+	require.Equal(t, interpreter.ClassRetryable, object.Class)
+	require.Equal(t, `connection "api": there are no credentials of AWS on this machine: AWS does not respond, or not as it should`, object.Message)
 }

@@ -113,7 +113,7 @@ func (res Resources) findConnection(ctx context.Context, name, tool string, anew
 		return "", missing
 	case errors.Is(err, connection.ErrUnreadable):
 		return "", &Error{
-			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: typeSecretStore,
+			Kind: interpreter.KindConnection, Class: interpreter.ClassRetryable, Type: TypeSecretStore,
 			Message: fmt.Sprintf("connection %q: %s", name, err),
 		}
 	case err != nil:
@@ -128,8 +128,8 @@ const (
 	typeSecretMissing = "secret_missing"
 	// TypeConnectionDenied is the type of the error of a connection that the tool or the worker may not use.
 	TypeConnectionDenied = "connection_denied"
-	// typeSecretStore is the type of the error of a secret that cannot be read now.
-	typeSecretStore = "secret_store"
+	// TypeSecretStore is the type of the error of a secret that cannot be read now.
+	TypeSecretStore = "secret_store"
 )
 
 // PrivateFileError returns the final error for a path at which the worker keeps its own files. name is the tool's.

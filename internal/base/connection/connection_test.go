@@ -213,7 +213,10 @@ func TestProblemsOfAWS(t *testing.T) {
 	for text, problem := range map[string]string{
 		`{"aws": {"region": "r", "access_key_id": "canary-5ecret", "secret_access_key": "canary-5ecret"}}`:                                     "aws service: must have aws.service, as text",
 		`{"aws": {"service": "s3", "region": "r", "access_key_id": "canary-5ecret"}}`:                                                          "aws secret_access_key: must have aws.secret_access_key, as text",
-		`{"aws": {"service": "s3", "region": "r", "access_key_id": "a", "secret_access_key": "b", "role_arn": "canary-5ecret"}}`:               "aws role_arn: has an unknown key in aws, expected one of service, region, access_key_id, secret_access_key, session_token",
+		`{"aws": {"service": "s3", "region": "r", "session_token": "canary-5ecret"}}`:                                                          "aws access_key_id: must have aws.access_key_id, as text",
+		`{"aws": {"service": "s3", "region": "r", "access_key_id": "a", "secret_access_key": "b", "profile": "canary-5ecret"}}`:                "aws profile: has an unknown key in aws, expected one of service, region, access_key_id, secret_access_key, session_token, role_arn, external_id",
+		`{"aws": {"service": "s3", "region": "r", "role_arn": "orders"}}`:                                                                      "aws role_arn: must have the ARN of a role as aws.role_arn, such as arn:aws:iam::123456789012:role/orders",
+		`{"aws": {"service": "s3", "region": "r", "external_id": "canary-5ecret"}}`:                                                            "aws external_id: has aws.external_id, which is for a role; add role_arn, or remove it",
 		`{"aws": {"service": "s3", "region": "r", "access_key_id": "a", "secret_access_key": "b"}, "basic": {"user": "canary-5ecret"}}`:        ": has two settings that send the header Authorization; keep one",
 		`{"aws": {"service": "s3", "region": "r", "access_key_id": {"from": "file"}, "secret_access_key": {"from": "env", "name": "SECRET"}}}`: "aws access_key_id path: must have aws.access_key_id.path, as text",
 	} {

@@ -284,7 +284,7 @@ func (c *curl) readOption(name, value string) error {
 	case "form", "form-string", "upload-file":
 		return fmt.Errorf("curl --%s sends files, but the http tool sends only JSON, text or form fields", name)
 	case "aws-sigv4":
-		return errors.New("curl --aws-sigv4 signs requests, which connections do not support")
+		return errors.New("curl --aws-sigv4 signs requests; run the command without it and without -u, and configure the keys as a connection with aws")
 	case "config":
 		return errors.New("curl --config reads a file; write its options into the command")
 	}
