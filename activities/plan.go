@@ -195,7 +195,7 @@ func (s *stepPlanner) planOne(ctx context.Context, of *call.Call, element *expre
 	var written map[string]interpreter.ToolInput
 	if unknown := of.Config().RequestUnknown(); unknown != "" {
 		s.plan.Unknown = unknown
-		s.noteUnsampled("%s what is requested", unknown)
+		s.noteUnsampled("the request %s", unknown)
 	} else {
 		written = s.driveCall(ctx, of, watermarks, isFirst)
 	}

@@ -99,7 +99,7 @@ workflow:
 	require.Empty(t, heard, "no request without a sample")
 	require.Len(t, answer.Steps, 5)
 	require.Equal(t, "GET "+server.URL+"/each/a", answer.Steps[1].Request)
-	require.Equal(t, "the result of step fetch decides", answer.Steps[2].Unknown)
+	require.Equal(t, "depends on the result of step fetch", answer.Steps[2].Unknown)
 	answer = plans(t, resources, source, true)
 	require.Equal(t, []string{"GET /pages", "GET /each/a"}, heard)
 	pages := answer.Steps[0]
@@ -107,7 +107,7 @@ workflow:
 	require.Equal(t, "GET "+server.URL+"/pages?token=***", pages.Request)
 	require.Equal(t, []interpreter.DDL{{Kind: interpreter.CreateTable, Statement: `CREATE TABLE IF NOT EXISTS "pages" ("id" bigint, "of ***" text)`}}, pages.Sinks[0].Table.DDL)
 	require.Contains(t, pages.Sinks[1].Problem, "connect")
-	require.Equal(t, "the result of step fetch decides what is requested", answer.Steps[2].Unsampled)
+	require.Equal(t, "the request depends on the result of step fetch", answer.Steps[2].Unsampled)
 	require.Equal(t, "for a sample, only GET requests of tool http are made", answer.Steps[3].Unsampled)
 	require.Equal(t, "the result of the step is secret", answer.Steps[4].Unsampled)
 	encoded, err := json.Marshal(answer)

@@ -442,7 +442,7 @@ workflow:
 	text := strings.Join(before.events, "\n")
 	require.Contains(t, text, "T+10s fail of 0: taken")
 	require.Contains(t, text, "T+20s complete of 1: taken")
-	require.Contains(t, text, "T+30s another of 1: refused: attempt 1 of import[1] has its answer")
+	require.Contains(t, text, "T+30s another of 1: refused: attempt 1 of import[1] has already been answered")
 
 	after := newOutside(t)
 	after.deaf = true

@@ -85,100 +85,100 @@ var fieldTexts = format.FieldTexts{
 
 // docOfTool is what the reference says of the tool.
 const docOfTool = `Paths are relative to the worker's directory and cannot leave it; .. is refused. A
-value in path is a single name, as in a url: in out/{{ name }}.csv, a slash in the
+template in path is a single name, as in a url: in out/{{ name }}.csv, a slash in the
 name becomes %2F and a percent sign %25. A value that is empty, nil, . or .. is a final
-error. A path that is one template is used as it is. The worker's own files, .reprise
-and the files of connections and callers, can be neither read nor written.
+error. If the whole path is one template, it is used unchanged. The worker's own files,
+.reprise and the files of connections and callers, cannot be read or written.
 
-A step reads a file: json gives the value, jsonl a list with one value per line, csv a
+A step reads a file: json returns the value, jsonl a list with one value per line, csv a
 list of maps from column names to texts, parquet a list of maps, and text the text.
 Parquet has types: decimals keep their digits, times are RFC 3339 in UTC, or without a
-zone, bytes are base64, NaN is a text. Without format, the name
-decides, such as orders.csv.gz; a compressed file whose name does not say is recognized
-as JSON, JSON Lines or text. Files compressed with gzip or zstd are unpacked; size
-limits apply to the unpacked bytes. A file that is not in its format is a final error,
-with the line.
+zone, bytes are base64, and NaN is a text. Without format, the name of the file decides,
+such as orders.csv.gz; a compressed file with another name is recognized as JSON, JSON
+Lines or text. Files compressed with gzip or zstd are decompressed; size limits apply to
+the decompressed bytes. A file that is not in its format is a final error, with the
+line.
 
 As the source of a loop, a file of any size is read in pages of at most batch rows. JSON
-and XML are read at once where batch is not set and they are small enough. The size, time
-of modification and ETag identify the file: another one, in its place when the next page
-is read, is a final error of type source_changed.
+and XML are read at once if batch is not set and they are small enough. The file is
+identified by its size, modification time and ETag: if another file has taken its place
+when the next page is read, the final error has type source_changed.
 
-A sink writes rows: args, else the result; a list is many rows. append adds them at the
-end, after a line break if the last line lacks one. overwrite replaces the file
-atomically. In CSV, nested values are JSON, nil is empty and an empty text is "". The
-columns of a new file are those of the field columns, else all names in the rows,
-sorted. Missing folders are created. Rows are written in UTF-8: appending to a file in
-another charset, to CSV that ends within a quoted value, or to JSON Lines whose last
-line is cut, is a final error.
+A sink writes rows: those in args, or the result if args is not set; a list is many
+rows. append adds them at the end, after a line break if the last line lacks one.
+overwrite replaces the file atomically. In CSV, nested values are JSON, nil is empty and
+an empty text is "". The columns of a new file are those in the field columns, or else
+all names in the rows, sorted. Missing folders are created. Rows are written in UTF-8.
+It is a final error to append to a file in another charset, to CSV that ends within a
+quoted value, or to JSON Lines whose last line is cut.
 
 compression: gzip or zstd, or a name such as orders.csv.gz, compresses what a sink
-writes. Each write is a member (gzip) or frame (zstd) of its own; readers see one file.
-Appending to a file that is not compressed like that, or whose last member was cut, is a
-final error. For Parquet it is the compression of the pages inside.
+writes. Each write is a separate member (gzip) or frame (zstd); readers see one file. It
+is a final error to append to a file that is not compressed in the same way, or whose
+last member was cut. In Parquet, the pages inside the file are compressed.
 
 Each write records its operation key in a journal beside the file, with the file's name
-and .reprise at its end. A write that was made before changes nothing. A write that
-fails, for example on a full disk, leaves nothing in the file, and one that was cut
-short because its worker ended is undone before the next write. The journal may be
-deleted when no run that wrote to the file is open.
+followed by .reprise. Repeating a write changes nothing. A write that fails, for example
+on a full disk, leaves nothing in the file. If a worker dies during a write, that write
+is undone before the next one. The journal can be deleted when no run that wrote to the
+file is open.
 
-The journal belongs to the file that it was written with. If the file was removed,
-renamed, emptied or replaced, it is started anew, and a repeated write is made again;
-the same applies if somebody has changed or cut what the last write has put there.
-Text that others add at the end does no harm. If the file is moved during a write, the
-write is an error of type moved and class retryable.
+The journal belongs to the file that it was started for. If the file was removed,
+renamed, emptied or replaced, a new journal is started, and a repeated write happens
+again; the same applies if somebody has changed or cut the rows of the last write. Text
+that others add at the end does no harm. If the file is moved during a write, the write
+fails with type moved and class retryable.
 
-With auth, path is below a connection: a folder such as file:///var/lib/lake, or an
-object store such as s3://bucket/prefix?region=eu-central-1, gs://bucket or
-azblob://container. It cannot leave that. Reading is as above. Objects cannot be
-appended to, so a sink makes path a folder. Pages of a call and iterations of a loop are
-staged, each as an object of its own below _staging; at the end of the call or loop they
-become files of about target_size, and then the next manifest, such as
-_manifest/00000012.json, names all files that have the rows, and their hashes. append
-keeps the files of the manifest before, overwrite does not. A reader that follows the last
-manifest sees either the old rows or the new ones. A call or loop that fails or is cancelled
-publishes nothing, and overwrite needs that all was read. A single write is a file and
-a manifest at once, as is each write of a step with incremental, or to a path that
-differs between pages or elements. Files that no manifest names are not part of the
-data, and are removed after 7 days. Two writers take turns, and neither loses rows. A store
-that does not support conditional writes (If-None-Match: *) is a final error.
+With auth, path is below a connection and cannot leave it: a folder such as
+file:///var/lib/lake, or an object store such as s3://bucket/prefix?region=eu-central-1,
+gs://bucket or azblob://container. Reading is the same as above. Objects cannot be
+appended to, so path is a folder in a sink. Pages of a call and iterations of a loop are
+staged, each as an object below _staging. At the end of the call or loop they become
+files of about target_size. Then the next manifest, such as _manifest/00000012.json,
+lists all files with the rows, and their hashes. append keeps the files of the previous
+manifest, overwrite does not. A reader that follows the last manifest sees either the
+old rows or the new ones. A call or loop that fails or is cancelled publishes nothing;
+neither does overwrite if not everything was read. A single write is a file and a
+manifest at once, as is each write of a step with incremental, or to a path that differs
+between pages or elements. Files that no manifest lists are not part of the data, and
+are removed after 7 days. Two writers take turns, and neither loses rows. A store that
+does not support conditional writes (If-None-Match: *) is a final error.
 
-path may name row, the row as it is written, behind a folder: in
-orders/day={{ row.created_at[:10] }}/, each day is a folder with files and manifests of
-its own, and overwrite replaces those of the days that it has rows for. The column stays
-in the file. In values, all but letters of ASCII, digits and -_.~ becomes %XX; a value
-that is nil or empty, and a name . or .., is a final error with the row. A write, call
-or loop may have 1,000 such folders. format is needed, since path has no name that says
-it.
+path can contain row, the row as it is written, below a folder. In orders/day={{
+row.created_at[:10] }}/, each day is a folder with its own files and manifests, and
+overwrite replaces only days that it has rows for. The column stays in the file. In
+values, all characters except ASCII letters, digits and -_.~ become %XX. A value that is
+nil or empty, and a name . or .., is a final error with the row. A write, call or loop
+may have 1,000 such folders. format is required, because path has no name that shows it.
 
-Parquet is written like that everywhere: without auth, path is a folder in the worker's
-directory. Files have row groups of 50,000 rows at most, compressed with Snappy. The
-columns and their types are those of the files that stay, and those that columns gives;
-if there are neither, they follow from the first 50,000 rows: bigint, double precision
-(only if no digit is lost), boolean, json for lists and maps, else text. A column that is
-nil in all rows is left out, unless columns gives its type. columns as a map gives types:
-bigint, integer, smallint, double precision, numeric(p, s), boolean, text, varchar(n),
-json (as text), timestamptz, timestamp, date and bytea, each also not null. It may add
-columns to the files that are there, but not change their types. A value that its column
-does not hold exactly is a final error that names row and column: nothing is rounded or
-cut, a time with a zone is not a timestamp, and one without is not a timestamptz. Texts
-that are plain numbers, as CSV has them, are read as numbers.
+Parquet is always written in this way: without auth, path is a folder in the worker's
+directory. Files have row groups of at most 50,000 rows, compressed with Snappy. The
+columns and their types are those of the files that stay, and those in columns. If there
+are neither, they are inferred from the first 50,000 rows: bigint, double precision
+(only if no digit is lost), boolean, json for lists and maps, otherwise text. A column
+that is nil in all rows is omitted, unless columns has its type. columns as a map
+contains types: bigint, integer, smallint, double precision, numeric(p, s), boolean,
+text, varchar(n), json (as text), timestamptz, timestamp, date and bytea, each
+optionally not null. columns can add columns to existing files, but cannot change their
+types. A value that its column does not hold exactly is a final error that names row and
+column: nothing is rounded or cut, a time with a zone is not a timestamp, and one
+without is not a timestamptz. Texts that are plain numbers, as in CSV, are read as
+numbers.
 
-With rejected, rows of CSV and Parquet that the columns cannot hold become JSON Lines in a
-folder of their own, published with the others: operation_key, run, step, visit, index,
+With rejected, rows of CSV and Parquet that the columns cannot hold become JSON Lines in
+a separate folder, published with the others: operation_key, run, step, visit, index,
 page, row, column, reason and value, which is the row. If more than max rows of a write,
 call or loop (100) are rejected, it fails with type rejected and publishes nothing.`
 
 // ownFields returns the fields that say which file it is, and how a sink writes it.
 func ownFields() []playbook.Field {
 	return []playbook.Field{
-		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory. In a sink with auth or Parquet, a folder, which row may divide, such as orders/day={{ row.created_at[:10] }}."},
+		{Name: "path", Kind: playbook.KindText, Required: true, Doc: "The file, relative to the worker's directory. In a sink with auth or Parquet, a folder; use row to divide the rows over folders, such as orders/day={{ row.created_at[:10] }}."},
 		{Name: "mode", Kind: playbook.KindText, Enum: []string{"append", "overwrite"}, Default: "append", Doc: "What a sink does if the file exists."},
 		{Name: fieldColumns, Kind: playbook.KindColumns, Enum: format.ColumnTypes, Doc: "The columns of a new CSV file or of Parquet, in order; for Parquet also a map from names to types, such as {id: bigint, total: \"numeric(12, 2)\"}."},
-		{Name: playbook.FieldBatch, Kind: playbook.KindNumber, Default: "10000", Doc: "In the source of a loop, how many rows a page has at most; one of more than 256 KiB has fewer."},
-		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files that pages and iterations become: bytes, or such as 64MiB."},
-		{Name: playbook.FieldRejected, Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "With auth or Parquet, where rows of CSV and Parquet go that their columns cannot hold; the others are written. Without it, one such row fails the write."},
+		{Name: playbook.FieldBatch, Kind: playbook.KindNumber, Default: "10000", Doc: "In the source of a loop, the most rows of a page; a page of more than 256 KiB has fewer."},
+		{Name: fieldTargetSize, Kind: playbook.KindText, Default: "128MiB", Doc: "With auth, the size of the files into which pages and iterations are merged: in bytes, or for example 64MiB."},
+		{Name: playbook.FieldRejected, Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "With auth or Parquet, where to put rows that the columns of CSV or Parquet cannot hold; the other rows are written. Without it, one such row fails the write."},
 		{Name: playbook.FieldAllowEmpty, Kind: playbook.KindBoolean, Default: "false", Doc: "With auth and mode overwrite, whether a call or loop without rows empties the path."},
 	}
 }

@@ -28,8 +28,8 @@ const defaultRejected = 100
 
 func rejectedKeys() []playbook.Field {
 	return []playbook.Field{
-		{Name: playbook.FieldPath, Kind: playbook.KindText, Required: true, Doc: "The folder for rejected rows, which become files of JSON Lines with a manifest."},
-		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(defaultRejected), Doc: "How many rows of a write, call or loop may be rejected; one more fails it, and nothing is published."},
+		{Name: playbook.FieldPath, Kind: playbook.KindText, Required: true, Doc: "The folder for rejected rows, which are written as JSON Lines with a manifest."},
+		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(defaultRejected), Doc: "The most rows of a write, call or loop that may be rejected; with one more it fails, and nothing is published."},
 	}
 }
 

@@ -62,32 +62,33 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "postgres",
 		Secrets: []string{"statement"},
 		Summary: "Runs one SQL statement on PostgreSQL, or writes rows to a table.",
-		Doc: `A statement that returns rows, such as SELECT or INSERT … RETURNING, gives a list of
-maps, one per row; any other gives {rows_affected: n}. auth names the connection, whose
-URL is postgres://user:password@host:5432/database.
+		Doc: `The result of a statement that returns rows, such as SELECT or INSERT … RETURNING, is a
+list of maps, one per row; that of any other is {rows_affected: n}. auth names the
+connection, whose URL is postgres://user:password@host:5432/database.
 
 Templates in statement become bind parameters and are never part of the SQL text. A
-template may be used for any value, bare or inside a literal such as '%{{ q }}%'. A list
-becomes an array if the server expects one (id = ANY({{ ids }})), else JSON, and so does
-a map. In the result, integers and numeric keep their digits, json is parsed,
-timestamptz is RFC 3339 in UTC, bytea is base64, arrays are lists, and every other type
-is text, including NaN, Infinity and -Infinity. JSON that would lose data, for example
-because two members have the same name, is an error that names row and column. So is a
-text that is not UTF-8, as databases with the encoding SQL_ASCII may have.
+template can replace any value, by itself or inside a literal such as '%{{ q }}%'. A
+list becomes an array if the server expects one (id = ANY({{ ids }})); other lists and
+all maps become JSON. In the result, integers and numeric keep their digits, json is
+parsed, timestamptz is RFC 3339 in UTC, bytea is base64, arrays are lists, and every
+other type is text, including NaN, Infinity and -Infinity. JSON that would lose data,
+for example because two members have the same name, is an error that names row and
+column. So is a text that is not UTF-8, which databases with the encoding SQL_ASCII can
+contain.
 
 Each statement has its own session: SET, temporary tables and locks do not affect the
 next one. Only plain statements of one run, and the rows that it writes, may share a
-session. A statement is plain if it reads or writes rows and calls at most well-known
-functions, such as count or lower, by their bare names. A trigger, view, default, type
-or function in the database that changes the session itself, for example with
+session. A statement is plain if it reads or writes rows and calls no functions except
+well-known ones, such as count or lower, by their bare names. A trigger, view, default,
+type or function in the database that changes the session itself, for example with
 set_config, may then affect the run's next plain statement, but no other run.
 
 ` + sqltool.TableDoc + `
 
 Foreign tables, such as those of postgres_fdw, and tables with a foreign partition are
 refused: another server commits their rows separately from the ledger, so rows could be
-written twice. The same risk exists with statement and with views; there it is up to you
-to make the write repeatable.
+written twice. The same risk exists with statement and with views; make those writes
+repeatable yourself.
 
 An error of the server has kind tool, its SQLSTATE as type, and a body with detail and
 hint. If the server cannot be reached, the error has kind connection and type

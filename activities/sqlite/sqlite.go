@@ -60,36 +60,36 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "sqlite",
 		Secrets: []string{"statement"},
 		Summary: "Runs one SQL statement on an SQLite file, or writes rows to a table.",
-		Doc: `A statement that returns rows, such as SELECT or INSERT … RETURNING, gives a list of
-maps, one per row; any other gives {rows_affected: n}. The file is named by path, which
-is relative to the worker's directory and cannot leave it, or by auth, a connection such
-as sqlite:/var/lib/reprise/data.db. If auth itself is sqlite:PATH, it means the same as
+		Doc: `The result of a statement that returns rows, such as SELECT or INSERT … RETURNING, is a
+list of maps, one per row; that of any other is {rows_affected: n}. path names the file,
+relative to the worker's directory, which it cannot leave. Instead, auth names a
+connection such as sqlite:/var/lib/reprise/data.db. auth: sqlite:PATH means the same as
 path, so one playbook can write to SQLite or to PostgreSQL. Missing files and folders
 are created.
 
 Templates in statement become bind parameters and are never part of the SQL text. A
-template may be used for any value, bare or inside a literal such as '%{{ q }}%'. Lists
-and maps become JSON, for json_each and the like. In the result, blobs are base64, and
-columns declared DATE, DATETIME or TIMESTAMP are RFC 3339. A text that is not UTF-8 is an
-error that names row and column; CAST(x AS BLOB) selects its bytes.
+template can replace any value, by itself or inside a literal such as '%{{ q }}%'.
+Lists and maps become JSON, for functions such as json_each. In the result, blobs are
+base64, and columns declared DATE, DATETIME or TIMESTAMP are RFC 3339. A text that is
+not UTF-8 is an error that names row and column; CAST(x AS BLOB) selects its bytes.
 
 ` + sqltool.TableDoc + `
 
-Before each attempt, the tool notices whether the file was removed or replaced. The
-attempt then uses the file that is at the path now, or creates one. If that happens
-during a write, the write is an error of type SQLITE_READONLY_DBMOVED and class
-retryable.
+Before each attempt, the tool checks whether the file was removed or replaced. If so,
+the attempt uses the file that is at the path now, or creates one. If the file is
+removed or replaced during a write, the write fails with type SQLITE_READONLY_DBMOVED
+and class retryable.
 
 A statement stays within its file and has its own session: ATTACH, VACUUM INTO,
 transactions and pragmas that affect more than the file are refused, and temporary
 tables and settings do not affect the next statement.
 
-All files of a worker share the memory that SQLite may use. A statement that would need
-more than all of it is an error of kind payload_too_large and type SQLITE_NOMEM; if
-other statements hold the memory, its class is retryable.
+All files of a worker share the memory that SQLite may use. A statement that needs more
+fails with kind payload_too_large and type SQLITE_NOMEM; if other statements hold the
+memory, the class is retryable.
 
-A file that is locked for more than 5 seconds is an error of type SQLITE_BUSY and class
-retryable; writes of rows are tried 6 times first.`,
+If a file is locked for more than 5 seconds, the statement fails with type SQLITE_BUSY
+and class retryable. Writes of rows are tried 6 times first.`,
 		Fields: append([]playbook.Field{
 			{Name: "statement", Kind: playbook.KindStatement, Doc: "One SQL statement, which runs in its own transaction."},
 			{Name: "path", Kind: playbook.KindText, Doc: "The database file, instead of auth."},

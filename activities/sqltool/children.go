@@ -65,9 +65,9 @@ func childKeys(depth int) []playbook.Field {
 	keys := []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The table for the elements of the list, with or without its schema."},
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that identifies its rows; required by mode upsert."},
-		{Name: "with", Kind: playbook.KindMap, Required: true, Doc: "The columns that a row gets from its parent: the name of the column, and the name of the parent's field. With mode upsert, all fields of the parent's key must be among them."},
-		{Name: "position", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column that gets the place of the element in its list, from 0."},
-		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; types of other columns follow from the rows."},
+		{Name: "with", Kind: playbook.KindMap, Required: true, Doc: "The columns that a row gets from its parent: a map from names of columns to names of the parent's fields. With mode upsert, all fields of the parent's key must be among them."},
+		{Name: "position", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column for the position of the element in its list, from 0."},
+		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; other types are inferred from the rows."},
 	}
 	if depth > 1 {
 		keys = append(keys, playbook.Field{

@@ -38,8 +38,8 @@ type RejectingTx interface {
 
 func rejectedKeys() []playbook.Field {
 	return []playbook.Field{
-		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table for rejected rows; it is created when it is first needed."},
-		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(defaultRejected), Doc: "How many rows of a call may be rejected; one more fails the sink."},
+		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table for rejected rows, created when it is first needed."},
+		{Name: "max", Kind: playbook.KindNumber, Default: fmt.Sprint(defaultRejected), Doc: "The most rows of a call that may be rejected; with one more the sink fails."},
 	}
 }
 

@@ -185,9 +185,9 @@ func (d *Dialect) StagingTables() []NewTable {
 func whereKeys() []playbook.Field {
 	return []playbook.Field{
 		{Name: "column", Kind: playbook.KindLiteral, Unquoted: true, Required: true, Doc: "The column that decides which rows are replaced, or deleted if they were not read."},
-		{Name: "equals", Kind: playbook.KindValue, Doc: "The value that these rows have in the column, such as a tenant. Cannot be combined with from and to."},
-		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value of these rows, inclusive; without it there is no lower bound."},
-		{Name: "to", Kind: playbook.KindValue, Doc: "The upper bound of these rows, exclusive; without it there is none."},
+		{Name: "equals", Kind: playbook.KindValue, Doc: "The value of the column in these rows, such as a tenant. Cannot be combined with from and to."},
+		{Name: "from", Kind: playbook.KindValue, Doc: "The smallest value of the column in these rows, inclusive; without it there is no lower bound."},
+		{Name: "to", Kind: playbook.KindValue, Doc: "The upper bound of the column in these rows, exclusive; without it there is no upper bound."},
 	}
 }
 

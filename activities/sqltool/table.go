@@ -112,17 +112,17 @@ func TableFields() []playbook.Field {
 	return []playbook.Field{
 		{Name: "table", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The table to write rows to, with or without its schema. Cannot be combined with statement."},
 		{Name: "key", Kind: playbook.KindLiteral, Unquoted: true, Doc: "The column, or list of columns, that identifies rows; required by mode upsert. With a key, mode replace changes only rows that differ."},
-		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "How rows are written: insert adds them, upsert replaces rows with the same key, insert_or_ignore skips rows that the table has, and replace replaces all rows of the table."},
-		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that says which row is newer: a row never replaces one with a larger value."},
+		{Name: "mode", Kind: playbook.KindLiteral, Enum: modeNames(), Default: modeInsert, Doc: "How rows are written: insert adds them, upsert replaces rows with the same key, insert_or_ignore skips rows that are already in the table, and replace replaces all rows of the table."},
+		{Name: "sequence_by", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that shows which row is newer: a row never replaces one with a larger value."},
 		{Name: "hard_delete", Kind: playbook.KindLiteral, Unquoted: true, Needs: []playbook.Need{upserts}, Doc: "The column that marks deleted rows: a row in which it is truthy is deleted by its key. The table does not need the column."},
-		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Which rows are replaced, or deleted if they were not read: rows whose column is equal to equals, or at least from and less than to. Other rows stay; writing a row outside of these is an error."},
+		{Name: "replace_where", Kind: playbook.KindMap, Keys: whereKeys(), Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Limits which rows are replaced, or deleted if they were not read: rows whose column equals equals, or is at least from and less than to. Other rows stay, and writing a row outside the limits is an error."},
 		{Name: "delete_missing", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{upserts}, Doc: "Whether rows that the call or loop has not read are deleted from the table when it has completed."},
 		{Name: "max_delete", Kind: playbook.KindNumber, Default: fmt.Sprint(defaultDeleted), Needs: []playbook.Need{deletesMissing}, Doc: "The largest share of the table's rows that delete_missing may delete, from 0 to 1. If more would be deleted, the sink fails and nothing is deleted."},
 		{Name: "allow_empty", Kind: playbook.KindBoolean, Default: "false", Needs: []playbook.Need{replaces, deletesMissing}, Doc: "Whether a call or loop that has read no rows may empty the table. Otherwise the sink fails and nothing is deleted."},
 		{Name: "schema_contract", Kind: playbook.KindChoice, Enum: contractWords, Default: freeze, Keys: contractKeys(), Doc: "What happens to rows that do not match the table: one word, or one each for tables, columns and data_type."},
-		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; types of other columns follow from the rows."},
-		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where rows go that the database rejects; the others are written. Without it, one such row fails the write."},
-		{Name: "nested", Kind: playbook.KindLiteral, Enum: []string{nestedJSON, nestedTables}, Default: nestedJSON, Doc: "What happens to lists in the rows that children does not name: json writes them into their columns, and tables makes a table of each, named after the table and the field."},
+		{Name: "columns", Kind: playbook.KindMap, Doc: "The types of columns that the sink creates, by name; other types are inferred from the rows."},
+		{Name: "rejected", Kind: playbook.KindMap, Keys: rejectedKeys(), Doc: "Where to put rows that the database rejects; the other rows are written. Without it, one such row fails the write."},
+		{Name: "nested", Kind: playbook.KindLiteral, Enum: []string{nestedJSON, nestedTables}, Default: nestedJSON, Doc: "What happens to lists in the rows that children does not name: json writes them into their columns, and tables writes each to a table named after the table and the field."},
 		{Name: "children", Kind: playbook.KindMap, Each: childKeys(mostNested), Doc: "Tables for lists of maps in the rows, by the names of their fields: each element becomes a row, in the transaction of its parent."},
 	}
 }
@@ -135,144 +135,147 @@ var (
 )
 
 // TableDoc is the part of a spec's Doc that table mode has everywhere.
-const TableDoc = `With table instead of statement, the tool writes rows: args, else the result. In a
-sink a list is many rows; a step writes one row, a map. Nested values are stored as
-JSON. Each row writes its own fields, whatever other rows have. A field that a row
-lacks keeps its value with mode upsert; in a new row, and with mode replace, it gets
+const TableDoc = `With table instead of statement, the tool writes rows: those in args, or the result if
+args is not set. A list in a sink is many rows; a step writes one row, a map. Nested
+values are stored as JSON. Each row writes only the fields that it has. A field that a
+row lacks keeps its value with mode upsert; in a new row, and with mode replace, it gets
 the column's default. All rows are written in one transaction, in the order of their
 key. mode upsert replaces rows with the same key; the database decides which keys are
-equal. If a write has two rows with one key, the later one wins; rejected and discarded
-rows do not count. PostgreSQL undoes some writes because of others (a deadlock, or a
-serialization failure); such a write is repeated up to 5 times. mode insert_or_ignore
-skips rows whose key, or without key any unique value, is already in the table; with key
-a row of another key that breaks a unique constraint is an error. Modes insert,
-insert_or_ignore and replace record operation_key in the table reprise_writes, in the
-same transaction, and write nothing if it is already there, so a write that is delivered
-twice is written once. If it is there with other rows, the write fails and says so. If
-pages, or the iterations of a batch, share an activity, the same transaction records in
-the table reprise_notes how the call continues. Those entries are deleted when they are
-no longer needed, after 7 days at the latest. Both tables are created when they are
-first needed.
+equal. If a write has two rows with the same key, the later one wins; rejected and
+discarded rows do not count. PostgreSQL aborts some writes because of others (deadlocks
+and serialization failures); the tool retries such a write up to 5 times. mode
+insert_or_ignore skips rows whose key is already in the table. Without key, it skips
+rows that share any unique value with a row of the table. With key, a row with a new key
+that breaks another unique constraint is an error. Modes insert, insert_or_ignore and
+replace record operation_key in the table reprise_writes, in the same transaction. If
+the entry exists, they write nothing, so a write that is delivered twice happens once.
+If the entry belongs to other rows, the write fails and says so. If pages, or the
+iterations of a batch, share an activity, the same transaction records in the table
+reprise_notes how the call continues. Entries are deleted when they are no longer
+needed, after 7 days at the latest. Both tables are created when they are first needed.
 
 With sequence_by, mode upsert compares rows with the same key by that column, including
-rows of one write: the larger value stays, and of equal ones the later row. Values are
-compared as incremental compares cursors, whatever the column's type: numbers as
-numbers, times in any form as instants, other text by code points; nil is less than any
-other value. For texts, the type of incremental decides if the column is its
-cursor_path, else their form does. With hard_delete, a row in which that column is
-truthy deletes the row with its key; with sequence_by, only a row that is not newer. The
-result then has rows_deleted. A text such as "false", "no" or "0", which is also truthy,
-is an error. A row that arrives after a deletion is written even if it is older than the
-deleted row, because nothing is left to compare it with.
+rows of one write: the row with the larger value stays, or the later one if the values
+are equal. Values are compared like the cursors of incremental, whatever the type of the
+column: numbers as numbers, times in any format as instants, other text by code points.
+nil is less than any other value. Texts have the type of incremental if the column is
+its cursor_path; otherwise their format decides. With hard_delete, a row in which that
+column is truthy deletes the row with its key; with sequence_by, only if the row in the
+table is not newer. The result then has rows_deleted. A text such as "false", "no" or
+"0", which is also truthy, is an error. A row that arrives after a deletion is written
+even if it is older than the deleted row, because nothing is left to compare it with.
 
 schema_contract decides what happens to rows that do not match the table. freeze, the
 default, is an error that names row and column. evolve creates the table, and its schema
-if the user may, with the columns of key as NOT NULL and primary key; it adds columns
-that may be NULL, and widens smallint, integer and bigint up to numeric, real to double
+if the user may, with the columns of key as NOT NULL and primary key. It adds nullable
+columns, and widens smallint, integer and bigint up to numeric, real to double
 precision, and varchar(n) to text. It never drops, renames or narrows anything. New
-columns have the types in columns, else types that follow from the rows: bigint,
-numeric, boolean, text, and jsonb for lists and maps (text in SQLite), and in PostgreSQL
-timestamptz or date for the cursor of incremental. A column that is nil in all rows is
-not created yet. discard_value omits the value, discard_row the row; the result's meta
-counts them in discarded_values and discarded_rows, and the run has a warning. Changes
-are made in the transaction of the rows. A change that waits more than 5 s for other
-transactions is an error of class retryable. SQLite stores values of any type in a
-column: there, evolve widens nothing, discard_value and discard_row go by the declared
-type, and a number that a column of numbers would round is an error.
+columns have the types in columns. Other types are inferred from the rows: bigint,
+numeric, boolean, text, and jsonb for lists and maps (text in SQLite); in PostgreSQL
+also timestamptz or date for the cursor of incremental. A column that is nil in all rows
+is not created yet. discard_value omits the value, and discard_row the row; meta of the
+result counts them in discarded_values and discarded_rows, and the run has a warning.
+The schema changes in the transaction of the rows. A change that waits more than 5 s for
+other transactions is an error of class retryable. SQLite stores values of any type in a
+column: there, evolve widens nothing, discard_value and discard_row use the declared
+type, and a number that a numeric column would round is an error.
 
-A text that is a list or map in JSON, as CSV and SQLite have them, stays a text: a column
-of type json or jsonb gets a JSON string, and the run has a warning. fromJSON in fields
-makes a list or map of it. There is also a warning if evolve adds a column beside one
-whose name differs only in case or spaces at its ends, and which no row of the write has.
+A text with a JSON list or map in it, as in CSV and SQLite, stays a text: a column of
+type json or jsonb gets a JSON string, and the run has a warning. fromJSON in fields
+parses it. The run also has a warning if evolve adds a column next to one whose name
+differs only in case or surrounding spaces, and which no row of the write has.
 
-In both databases, a text goes into a column of numbers, or a key of numbers, only if it
-is a plain number as in JSON, without an exponent: "007", " 12 ", "1e3" and "NaN" are
-differences of data_type. So is a NaN or Infinity that was read from a database; select
-it as NULL, as in nullif(x, 'NaN'). In a column of booleans, all texts but true, false,
-t, f, 1 and 0 are differences. A time with an offset is converted to UTC if its column
-has no zone (timestamp, and time and date, which keep a part of it), in writes,
-comparisons and bounds; a time with a named zone is a difference there, and a word such
-as now or today is one in any column of times. So are 02/03/2024, whose day or month may
-be first, and a number. SQLite has no such columns: a time keeps its text. A value of
-which a column keeps a part is written: a number in numeric(p, s), real or double
-precision, the decimal places of a time, its time of day in a date, its date in a time.
-rounded_values counts such values, and the run has a warning, and rounded_keys those in
-columns of the key, by which rows may become one. unwritten_rows counts rows that a
-trigger or rule of the table kept out of it, with a warning too, and undeleted_rows
-those that a trigger kept in it although they should be gone. older_rows counts rows
-that replaced newer ones of an earlier page, by the cursor of the step, because there is
-no sequence_by.
+In both databases, a text fits a numeric column, or a numeric key, only if it is a plain
+JSON number without an exponent: "007", " 12 ", "1e3" and "NaN" are data_type
+mismatches. So is a NaN or Infinity that was read from a database; select it as NULL,
+for example with nullif(x, 'NaN'). In a boolean column, all texts except true, false, t,
+f, 1 and 0 are mismatches. A time with an offset is converted to UTC if its column has
+no zone (timestamp, date and time), in writes, comparisons and bounds. In such a column,
+a time with a named zone is a mismatch. In any column of times, so are a word such as
+now or today, a number, and 02/03/2024, where the day or the month may come first.
+SQLite has no such columns: a time keeps its text. A value is written even if its column
+keeps only a part of it: a number in numeric(p, s), real or double precision, the
+fraction of a second, the time of day in a date column, or the date in a time column.
+rounded_values counts such values, and rounded_keys those in key columns, where
+different rows may become one. unwritten_rows counts rows that a trigger or rule kept
+out of the table, and undeleted_rows those that a trigger kept in it. older_rows counts
+rows that replaced newer ones of an earlier page, by the cursor of the step, because
+sequence_by is not set. Each of these is also a warning.
 
-With mode replace, in a sink, the rows of the call, or of the whole loop, replace those
-of the table. Only rows are replaced, never the table, so it keeps its views, grants,
-triggers, policies, publications and foreign keys. Until the call or loop has completed,
-the rows are staged in a separate table, reprise_staging_ID. There, each row is checked
-for types, NOT NULL and CHECK, and gets the defaults of columns that it lacks; unique
-values and foreign keys are checked at the end. Then one transaction publishes them. With
-a key it applies the difference: it deletes rows that are gone and changes rows that
-differ; of rows with the same key the last one counts, and columns that no row had keep
-their values. Without a key it uses DELETE and INSERT, which is not possible if foreign
-keys of other tables point at the table. A reader sees either the old rows or the new
-ones. Writers of the table wait meanwhile; if a transaction of theirs takes more than 5 s,
-the error has class retryable. The result has rows_affected and rows_deleted.
-replace_where limits what is replaced, and what delete_missing deletes. Values are
-compared with the column's type, and a row outside, or with NULL there, is an error of
-type outside_replace_where. In SQLite, whose columns have no type for times, bounds that
-are times are compared as instants with values in any zone and form; a value without a
-zone, such as a date, is read in the zone of the bound, and a value that is not a time is
+With mode replace in a sink, the rows of the call, or of the whole loop, replace those
+of the table. The table itself stays, with its views, grants, triggers, policies,
+publications and foreign keys. Until the call or loop has completed, the rows are staged
+in a separate table, reprise_staging_ID. Each staged row is checked for types, NOT NULL
+and CHECK, and gets the defaults of columns that it lacks. Unique values and foreign
+keys are checked at the end. Then one transaction publishes the rows. With a key, it
+applies the difference: it deletes rows that are gone and updates rows that differ. The
+last row with a key counts, and columns that no row had keep their values. Without a
+key, it uses DELETE and INSERT, which fails if foreign keys of other tables reference
+the table. A reader sees either the old rows or the new ones. Writers of the table wait
+meanwhile; if one of their transactions takes more than 5 s, the error has class
+retryable. The result has rows_affected and rows_deleted. replace_where limits what is
+replaced, and what delete_missing deletes. Values are compared by the type of the
+column. A row outside the limits, or with NULL there, is an error of type
+outside_replace_where. SQLite has no column types for times: there, bounds that are
+times are compared as instants with values in any zone and format. A value without a
+zone, such as a date, is read in the zone of the bound; a value that is not a time is
 outside.
 
-With delete_missing, mode upsert writes rows immediately, and stores the keys of all rows
-that were read in a separate table, including rows that were rejected, discarded or not
-newer. When the call or loop has completed, rows whose key was not read are deleted. If
-that is more than max_delete of the table (0.5), the error has type max_delete.
+With delete_missing, mode upsert writes rows immediately, and stores the keys of all
+rows that were read in a separate table, including rows that were rejected, discarded or
+not newer. When the call or loop has completed, rows whose key was not read are deleted.
+If that would delete a larger share of the table than max_delete (0.5), the error has
+type max_delete.
 
 Before such a call or loop sends its first request, it creates a table
-reprise_newer_…_ID beside the target. Other writes of table sinks add the keys of the
-rows that they write and delete to it. Those rows are newer, so they are neither
-replaced, deleted nor written again. If that cannot be known, for example without a key,
-or if another load has published rows of the table meanwhile, the error has type
-table_changed and nothing is published.
+reprise_newer_…_ID beside the target. Other table sinks that write to the target add the
+keys of the rows that they write and delete. Those rows are newer, so they are not
+replaced, deleted or written again. If the newer rows cannot be known, for example
+without a key, or if another load has published rows of the table meanwhile, the error
+has type table_changed and nothing is published.
 
 Both need a call or loop that has completed, was not cut short, and has read rows;
 otherwise the table stays as it is. Without rows, the error has type empty_replace,
 unless allow_empty is set. Staged rows are counted; if rows are missing, the error has
-type staging_lost. What failed and cancelled runs leave beside a table is dropped by the
-next such write to it, if nobody has added to it for an hour, and after 7 days at the
-latest. A call that continues after that, for example one that was paused, fails with
-staging_lost. Views, foreign and virtual tables, tables with rules, tables with row-level
-policies that apply to the user, and tables that others inherit from are refused. The
-tables reprise_staging and reprise_staged list which calls stage rows, and how many.
+type staging_lost. Staging tables of failed and cancelled runs are dropped by the next
+such write to the target once nobody has added to them for an hour, and after 7 days at
+the latest. A call that continues after that, for example because it was paused, fails
+with staging_lost. Views, foreign and virtual tables, tables with rules, tables with
+row-level policies that apply to the user, and tables that others inherit from are
+refused. The tables reprise_staging and reprise_staged list which calls stage rows, and
+how many.
 
 With rejected, rows that the database refuses (a value that does not fit its type, a
 constraint, an error of a trigger) go to a separate table with run, step, visit, index,
-page, row, column, sqlstate, reason, at, and the row as text in value; they are recorded
-once, however often the write is repeated. The other rows are written. Deferrable
-constraints are checked immediately. If more than max rows of a call (100) are rejected,
-the sink fails and nothing is written.
+page, row, column, sqlstate, reason, at, and the row as text in value. They are recorded
+once, even if the write is repeated. The other rows are written. Deferrable constraints
+are checked immediately. If more than max rows of a call (100) are rejected, the sink
+fails and nothing is written.
 
-With children, the elements of a list in a row are rows of a table of their own, with
-some of its values, written in the transaction of that row, their parent. With mode
-upsert, children of a parent that are not in its list are deleted; a row without the
-field leaves its children as they are, and null or [] deletes them. With mode replace,
-they are staged and published with their parents: the children of the last row with a
-key replace all those of the rows that are replaced, and if no row had the field the
-error has type empty_replace, unless allow_empty is true. A row that is
-rejected, ignored or older has no children written, and the children of a row that
-is deleted are deleted.
+With children, each element of a list in a row becomes a row of another table, with some
+values of its parent, the row that has the list. Both are written in the same
+transaction. With mode upsert, children that are no longer in their parent's list are
+deleted; a parent without the field keeps its children, and null or [] deletes them.
+With mode replace, children are staged and published with their parents: the children of
+the last row with a key replace all children of the replaced rows. If no row had the
+field, the error has type empty_replace, unless allow_empty is true. A parent that is
+rejected, ignored or older writes no children, and a parent that is deleted loses its
+children.
 
-With nested: tables, all lists in the rows that children does not name get a table without
-a description, named after the table of the rows and the field, such as orders_items. Its
-columns are those of the elements, or value for elements that are not maps, the key of the
-parent (orders_id), and the place in the list from 0 (orders_items_line). Lists in the
-elements get tables in the same way. The tables need schema_contract evolve, or to exist.
+With nested: tables, each list in the rows that children does not name gets a table,
+named after the table of the rows and the field, such as orders_items. Its columns are
+those of the elements (value for elements that are not maps), the key of the parent
+(orders_id), and the position in the list from 0 (orders_items_line). Lists in the
+elements get tables in the same way. The tables must exist, or schema_contract must be
+evolve.
 
-A step with incremental stores its state beside the rows, in the table reprise_state, and
-moves it in the same transaction. The tables reprise_seen and reprise_seen_blocks identify
-rows that may be read again, which modes insert and insert_or_ignore then skip; rows
-without a key are identified by everything that is written of them, as often as they were
-written. The table reprise_state_history records how the state has changed. The tables are
-created when such a step first runs. A call that no longer holds the state writes nothing.`
+A step with incremental stores its state beside the rows, in the table reprise_state,
+and updates it in the same transaction. The tables reprise_seen and reprise_seen_blocks
+identify rows that may be read again; modes insert and insert_or_ignore skip these. A
+row without a key is identified by all its written values and by how often it was
+written. The table reprise_state_history records how the state has changed. The tables
+are created when such a step first runs. A call that no longer holds the state writes
+nothing.`
 
 // planWrite reads the fields and rows of table mode and reports what cannot be
 // written before anything is.

@@ -67,50 +67,54 @@ func (t *Tool) Spec() playbook.ToolSpec {
 		Name:    "transfer",
 		Summary: "Moves rows of any number to a table or file, a batch at a time.",
 		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
-tool. Its rows are those of a statement or of Parquet, the lines of CSV and JSON Lines, the elements of
-the list that JSON is, or has where rows says, such as rows: data.items, or of XML, with
-rows: orders.order. to names the table: tool postgres or sqlite, with the fields of table
-mode, and fields, exclude and args of a sink, which are evaluated for each row. Memory is
-needed for a batch, not for the source; a row larger than a response may be is an error of
-kind payload_too_large, which also ends what unpacks to more and more.
+tool. Its rows are those of a statement or of Parquet, the lines of CSV and JSON Lines,
+or the elements of a list in JSON or XML. In JSON the list is the whole document unless
+rows says where it is, such as rows: data.items; XML needs rows, such as rows:
+orders.order. to names the table: tool postgres or sqlite, with the fields of table
+mode, and fields, exclude and args of a sink, which are evaluated for each row. A
+transfer holds one batch in memory, not the source. A row larger than the limit for a
+response is an error of kind payload_too_large; this also stops compressed files that
+expand without end.
 
 Each batch is one transaction, which also records in the table reprise_notes how far the
-source has been read, and which source it was. An attempt continues where the table
-says that the one before it stopped, so every row is written once, whatever fails. Rows of batches before an error stay, except with mode replace and
-delete_missing, which publish all at the end, in one transaction. Errors name the line.
+source has been read, and which source it was. An attempt continues where the table says
+that the previous one stopped, so every row is written once, whatever fails. Rows of
+batches before an error stay, except with mode replace and delete_missing, which publish
+everything at the end in one transaction. Errors name the line.
 
-An HTTP body is fetched first, to an unnamed file in the worker's directory, and is
-never larger than its disk. If the connection breaks, the rest is requested with Range
-and If-Range, if the response has a strong ETag or a Last-Modified. If a worker is
-lost, the next one fetches the body again.
+An HTTP body is first fetched to an unnamed file in the worker's directory, so it must
+fit on the worker's disk. If the connection breaks and the response has a strong ETag or
+a Last-Modified, the rest is requested with Range and If-Range. If a worker is lost, the
+next one fetches the body again.
 
 The rows of a statement are read in the order of order_by, a column of the result whose
-values are unique and never null. Each batch is a statement of its own, for the rows
-behind the last key, and the next attempt continues there. Two rows with the same key are a
-final error of type not_unique, a null one of type null_key. Rows that are added after
-that place are read, rows that are added before it are not. Without order_by, an attempt reads all rows
-again, into a file without a name; that needs mode upsert or replace. The statement can
-only read: it begins with select, values or with, and its templates become bind
-parameters. The ledger records the last key of each batch.
+values are unique and never null. Each batch is a separate statement, for the rows after
+the last key, and the next attempt continues there. Two rows with the same key are a
+final error of type not_unique, and a null key is one of type null_key. Rows that are
+added after the last key are read; rows that are added before it are not. Without
+order_by, each attempt reads all rows again, into an unnamed file; this needs mode
+upsert or replace. The statement can only read: it begins with select, values or with,
+and its templates become bind parameters. The ledger records the last key of each batch.
 
-With tool file, to names a file of the worker's directory, to which rows are appended as
-jsonl or csv. The journal beside it has the place instead of the ledger, so each row is in
-the file once, whatever fails; rows of batches before an error stay. mode overwrite is
-refused. With auth, and as parquet, path may name row, and batches are staged below path, each with the place,
-and become files of the next manifest at the end; an error before that publishes nothing.
+With tool file, to names a file in the worker's directory, and rows are appended to it
+as jsonl or csv. The journal beside the file records the position instead of the ledger,
+so each row is in the file once, whatever fails. Rows of batches before an error stay.
+mode overwrite is refused. With auth, and as parquet, path can contain row. Batches are
+then staged below path, each with its position, and become files of the next manifest at
+the end; an error before that publishes nothing.
 
-A source is identified by a hash of its bytes. If that has changed when a transfer
-continues, the transfer starts again with modes upsert and replace, and with auth of a
-file; otherwise it fails with a final error of type source_changed. A file that changes while it is read is
-an error of type source_changed and class retryable.
+A source is identified by a hash of its bytes. If the hash has changed when a transfer
+continues, the transfer starts again with modes upsert and replace, and for a file with
+auth; otherwise it fails with a final error of type source_changed. A file that changes
+while it is read is an error of type source_changed and class retryable.
 
 The result is {rows, bytes, batches, rejected}: the rows and bytes of the source, the
-batches that were written, and the rows that the database or the columns of files have
-rejected, if to has rejected. An attempt may take 6 hours, if timeout does not say otherwise.`,
+batches that were written, and, if to has rejected, the rows that the database or the
+columns of files rejected. An attempt may take 6 hours unless timeout is set.`,
 		Fields: []playbook.Field{
 			sourceField(),
 			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite", "file"}, Required: true, Doc: "The table or file: a map with tool and its fields, as in a sink."},
-			{Name: fieldBatch, Kind: playbook.KindNumber, Default: fmt.Sprint(rowsOfBatch), Doc: "How many rows are written in one transaction, at most."},
+			{Name: fieldBatch, Kind: playbook.KindNumber, Default: fmt.Sprint(rowsOfBatch), Doc: "The most rows that are written in one transaction."},
 		},
 		Secrets: []string{playbook.FieldFrom},
 		Example: `step: load
@@ -128,12 +132,12 @@ retry:
 func sourceField() playbook.Field {
 	return playbook.Field{Name: playbook.FieldFrom, Kind: playbook.KindCall, Enum: []string{"http", "file", "postgres", "sqlite"}, Required: true, Doc: "The source: a map with tool and its fields.", Keys: []playbook.Field{
 		{
-			Name: playbook.FieldRows, Kind: playbook.KindText, Default: "the whole, which is a list",
-			Doc:   "Where the list of rows is in JSON, or the elements are in XML: names with dots between them.",
+			Name: playbook.FieldRows, Kind: playbook.KindText, Default: "the whole document",
+			Doc:   "The path to the list of rows in JSON, or to the elements in XML: names separated by dots.",
 			Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "http"}, {Field: playbook.FieldTool, Value: "file"}},
 		},
 		{
-			Name: playbook.FieldOrderBy, Kind: playbook.KindLiteral, Doc: "The column of the statement's rows by which they are read; its values are unique and never null.",
+			Name: playbook.FieldOrderBy, Kind: playbook.KindLiteral, Doc: "The column that orders the rows of the statement; its values must be unique and never null.",
 			Needs: []playbook.Need{{Field: playbook.FieldTool, Value: "postgres"}, {Field: playbook.FieldTool, Value: "sqlite"}},
 		},
 	}}

@@ -81,7 +81,7 @@ func (c *Call) ResumeAfterWrite(noted []byte) error {
 	}
 	state := next.State
 	if len(state.Todo) == 0 {
-		return fmt.Errorf("the note of write %d does not say how the call continues", state.Written)
+		return fmt.Errorf("the note of write %d does not record how the call continues", state.Written)
 	}
 	if state.nextTodo().End == nil {
 		if next.Seen > len(c.state.Seen) || next.Collected != nil && !state.Pages.PrependFirst(&c.state.Pages, *next.Collected) {

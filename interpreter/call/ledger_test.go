@@ -17,7 +17,7 @@ func TestNoteThatLeadsNowhere(t *testing.T) {
 	page(paged, tables.Started, 1)
 	before := *paged.State()
 	for text, says := range map[string]string{
-		`{"state":{"written":2}}`:                       "write 2 does not say how the call continues",
+		`{"state":{"written":2}}`:                       "write 2 does not record how the call continues",
 		`{"state":{"todo":[{"attempt":{}}]},"seen":99}`: "does not belong to this call",
 	} {
 		noted, err := call.Packed(text)

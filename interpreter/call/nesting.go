@@ -69,7 +69,7 @@ func (c *Config) FindCallee(in interpreter.ToolInput, files map[string]string) (
 	if key, given := in.Fields[playbook.FieldPartition]; given {
 		text, isText := key.Data.(string)
 		if !isText || text == "" {
-			return callee, c.uncallableError("partition must be the key of one, not %s", expression.TypeName(key.Data))
+			return callee, c.uncallableError("partition must be the key of a partition, not %s", expression.TypeName(key.Data))
 		}
 		callee.Partition = text
 	}

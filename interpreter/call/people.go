@@ -45,7 +45,7 @@ func (v View) IsAddressed(to interpreter.AnswerTo, sent bool) bool {
 // CheckAnswer returns why an answer to the current attempt is refused; nil accepts it.
 func (v View) CheckAnswer(answer interpreter.Answer) error {
 	if v.state.Answer != nil {
-		return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("attempt %d of %s has its answer", v.state.Attempts+1, v.config.Name())}
+		return &interpreter.AnswerError{Type: interpreter.AnswerLate, Message: fmt.Sprintf("attempt %d of %s has already been answered", v.state.Attempts+1, v.config.Name())}
 	}
 	return await.CheckAnswer(answer, v.config.Step.Name, v.peopleQuestion(), v.config.Limits)
 }

@@ -55,7 +55,7 @@ func (c *Config) sinkTarget(sink *playbook.Sink, now time.Time) SinkTarget {
 	}
 	input, fixed := c.Source.SinkTarget(sink, now)
 	if !fixed {
-		target.Unknown = "what the step reads decides"
+		target.Unknown = "depends on what the step reads"
 		return target
 	}
 	target.Input = input
@@ -69,7 +69,7 @@ func placeNodes(action *playbook.Action) []*playbook.Node {
 	return slices.DeleteFunc(nodes, func(node *playbook.Node) bool { return node == nil })
 }
 
-// RequestUnknown says why `starter plan` cannot show the first request of the call, such as "the result of step x decides"; "" if it
+// RequestUnknown says why `starter plan` cannot show the first request of the call, such as "depends on the result of step x"; "" if it
 // can.
 func (c *Config) RequestUnknown() string {
 	action := c.Book.ResolveAction(c.Action)
@@ -83,7 +83,7 @@ func (c *Config) RequestUnknown() string {
 // CollectionUnknown says why the elements of the step's loop are not known without a run; "" if they are.
 func (c *Config) CollectionUnknown() string {
 	if c.Step.Loop.Source != nil {
-		return "the source of the loop decides"
+		return "depends on the source of the loop"
 	}
 	return c.runOnly(c.Step.Loop.Collection)
 }
@@ -96,18 +96,18 @@ func (c *Config) runOnly(nodes ...*playbook.Node) string {
 			switch name := ref.Root; {
 			case loop != nil && (name == loop.Element || name == "_loop"):
 				if c.Index == nil {
-					return "each element of the loop decides"
+					return "depends on the element of the loop"
 				}
 			case name == "steps", c.Book.Step(name) != nil:
-				return fmt.Sprintf("the result of step %s decides", stepOf(ref))
+				return fmt.Sprintf("depends on the result of step %s", stepOf(ref))
 			case name == "vars":
-				return "vars decide, which steps set"
+				return "depends on vars that steps set"
 			case name == "args" && c.Args == nil && c.Book.ResolveAction(c.Action).Args == nil:
-				return "the route to the step decides"
+				return "depends on the route to the step"
 			case name == "partition" && c.Run.Partition == nil:
-				return "the partition of the run decides"
+				return "depends on the partition of the run"
 			case name == "run", name == "execution_id":
-				return "each run decides"
+				return "depends on the run"
 			}
 		}
 	}

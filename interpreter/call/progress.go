@@ -130,7 +130,7 @@ func (s *State) noteSigns(config *Config) {
 	}
 	hint := fmt.Sprintf("; if that is a failure, write a policy with when: \"{{ %s }}\" and then: {fail: …}", condition)
 	if config.Sink != nil {
-		hint = ": it may not have taken all rows"
+		hint = ": the API may not have accepted all rows"
 	}
 	s.warnOnce(fmt.Sprintf("%s: the response has %s, which no condition uses, so it counts as a success%s", config.CallPlace(), member, hint))
 }

@@ -195,7 +195,7 @@ func TestOffsetsThatSkipRows(t *testing.T) {
 	const counted = "offset: \"{{ _retry.page * 4 }}\""
 	skips := endedBy(t, lines("offset: 0, limit: 4", counted), page(1, 2), page(5, 6), page(9), page())
 	require.Len(t, skips.Warnings, 1, "the first of two")
-	require.Contains(t, skips.Warnings[0], "page 1 had 2 rows, but offset moved by 4, and there were more: the rows between are missing")
+	require.Contains(t, skips.Warnings[0], "page 1 had 2 rows, but offset advanced by 4, and more pages followed: the rows in between are missing")
 	require.Empty(t, endedBy(t, lines("offset: 0, limit: 4", counted), page(1, 2, 3, 4), page(5, 6), page()).Warnings, "a short last page")
 	require.Empty(t, endedBy(t, lines("offset: 0", "offset: \"{{ len(pages) }}\""), page(1, 2), page(3, 4), page()).Warnings)
 	require.Empty(t, endedBy(t, lines("offset: 0", "offset: \"{{ response.data[-1] + 1 }}\""), page(1, 7), page(9), page()).Warnings, "the response says where")
@@ -229,7 +229,7 @@ func TestMergeByOfRequests(t *testing.T) {
 	require.Empty(t, whole.Warnings)
 	require.Equal(t, []any{row{"id": 1, "a": 1, "b": 3}, row{"id": 2, "a": 2, "b": 4}}, whole.Data.Data)
 	alone := endedBy(t, step, first, row{"data": []any{row{"id": 1, "b": 3}}})
-	require.Equal(t, []string{"step fetch: merge_by: 1 of 2 rows came less often than others, and may lack their fields; the first is id 2"}, alone.Warnings)
+	require.Equal(t, []string{"step fetch: merge_by: 1 of 2 rows occurred less often than others and may lack fields; the first is id 2"}, alone.Warnings)
 	require.Equal(t, []any{row{"id": 1, "a": 1, "b": 3}, row{"id": 2, "a": 2}}, alone.Data.Data)
 }
 

@@ -69,7 +69,7 @@ func (t Task) WorkloadWithin(book *playbook.Playbook, step *playbook.Step, eleme
 	scope := interpreter.NewScope(book, t.Run, t.Data)
 	if step.Loop != nil {
 		if element == nil && field.UsesAny(step.Loop.Element) {
-			return nil, fmt.Errorf("step %q gives its playbook another workload for each element", step.Name)
+			return nil, fmt.Errorf("step %q passes a different workload to its playbook for each element", step.Name)
 		}
 		if element != nil {
 			scope = scope.WithElement(step.Loop.Element, element.Data, interpreter.ElementPosition{Size: 1})

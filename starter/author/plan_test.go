@@ -57,14 +57,14 @@ func TestPlanText(t *testing.T) {
 				},
 			},
 			{
-				Step: "items", Tool: "http", Loop: &interpreter.LoopPlan{Size: &size, Shown: 3}, Unknown: "the result of step orders decides",
-				Unsampled: "the result of step orders decides what is requested",
+				Step: "items", Tool: "http", Loop: &interpreter.LoopPlan{Size: &size, Shown: 3}, Unknown: "depends on the result of step orders",
+				Unsampled: "the request depends on the result of step orders",
 				Sinks: []interpreter.SinkPlan{
 					{
 						Place: "items.loop.sink", Tool: "sqlite", Target: "items of eu.db", Element: expression.Of("eu"),
 						Table: &interpreter.TablePlan{Name: "items", NewFile: true, Mode: "insert", FromRows: true},
 					},
-					{Place: "items.loop.dead_letter", Tool: "file", Target: "{{ name }}.jsonl", Unknown: "each element of the loop decides"},
+					{Place: "items.loop.dead_letter", Tool: "file", Target: "{{ name }}.jsonl", Unknown: "depends on the element of the loop"},
 					{Place: "items.sink", Tool: "postgres", Auth: "warehouse", Target: "made", Table: &interpreter.TablePlan{Name: "made", Mode: "insert", MadeBy: "start"}},
 					{Place: "items.loop.element.sink", Tool: "postgres", Auth: "warehouse", Target: "days", Table: &interpreter.TablePlan{
 						Name: "days", Exists: true, Mode: "replace", ReplaceWhere: &interpreter.ReplacedRows{Column: "day", From: "2026-02-28T00:00:00+01:00", To: "2026-03-01T00:00:00+01:00"},
@@ -129,9 +129,9 @@ func TestEachKindOfDDLIsCounted(t *testing.T) {
 		require.False(t, said[text], "%s: %s", kind, text)
 		said[text] = true
 	}
-	require.Equal(t, "0 tables to make, 0 columns to add, 0 to widen", none)
-	require.Equal(t, "1 schema and 0 tables to make, 0 columns to add, 0 to widen", countsOfDDL(map[interpreter.DDLKind]int{interpreter.CreateSchema: 1}))
-	require.Equal(t, `0 tables to make, 0 columns to add, 0 to widen, 2 of kind "drop_column"`, countsOfDDL(map[interpreter.DDLKind]int{"drop_column": 2}))
+	require.Equal(t, "0 tables to create, 0 columns to add, 0 to widen", none)
+	require.Equal(t, "1 schema and 0 tables to create, 0 columns to add, 0 to widen", countsOfDDL(map[interpreter.DDLKind]int{interpreter.CreateSchema: 1}))
+	require.Equal(t, `0 tables to create, 0 columns to add, 0 to widen, 2 of kind "drop_column"`, countsOfDDL(map[interpreter.DDLKind]int{"drop_column": 2}))
 }
 
 // TestPlaybookDiff: what says nothing is no difference, and what does is shown in the order of the new file.

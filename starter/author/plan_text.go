@@ -122,7 +122,7 @@ func (t *planText) writeStep(step interpreter.StepPlan) {
 	if loop := step.Loop; loop != nil {
 		switch {
 		case loop.Unknown != "":
-			t.writeLine("  ", "loop: %s its elements", loop.Unknown)
+			t.writeLine("  ", "loop: its list %s", loop.Unknown)
 		case loop.Size != nil && loop.Shown < *loop.Size:
 			t.writeLine("  ", "loop: %s, of which the first %d are shown", terminal.Count(*loop.Size, "element"), loop.Shown)
 		case loop.Size != nil:
@@ -193,7 +193,7 @@ func (t *planText) writeSink(sink interpreter.SinkPlan) {
 	}
 	t.writeLine("  ", "%s", head)
 	if sink.Attempts > 0 {
-		t.writeLine("    ", "no retry: up to %d attempts within %s for failures of class retryable", sink.Attempts, playbook.DurationText(playbook.TableElapsed))
+		t.writeLine("    ", "retry is not set: up to %d attempts within %s for retryable failures", sink.Attempts, playbook.DurationText(playbook.TableElapsed))
 	}
 	if sink.Unknown != "" {
 		t.writeLine("    ", "not known before a run: %s", sink.Unknown)
@@ -291,9 +291,9 @@ func (t *planText) writeTable(table interpreter.TablePlan, fails bool) {
 	case table.Rows != nil:
 		t.writeLine("    ", "rows of further requests may change more")
 	case !table.Exists:
-		t.writeLine("    ", "columns that are not declared follow from the rows: %s", t.columnsHint())
+		t.writeLine("    ", "columns that are not declared are inferred from the rows: %s", t.columnsHint())
 	default:
-		t.writeLine("    ", "whether columns are added or widened follows from the rows: %s", t.columnsHint())
+		t.writeLine("    ", "the rows decide whether columns are added or widened: %s", t.columnsHint())
 	}
 	if table.Rejected != "" {
 		t.writeLine("    ", "rows that the database rejects go to %s", table.Rejected)
@@ -409,7 +409,7 @@ func countsOfDDL(counts map[interpreter.DDLKind]int) string {
 		made = terminal.Count(schemas, "schema") + " and " + made
 	}
 	parts := []string{
-		made + " to make",
+		made + " to create",
 		terminal.Count(counts[interpreter.AddColumn], "column") + " to add",
 		fmt.Sprint(counts[interpreter.WidenColumn]) + " to widen",
 	}

@@ -204,5 +204,5 @@ output: "{{ len(orders) }}"
 	require.NoError(t, err)
 	require.Equal(t, most, result.Result.Data)
 	require.Len(t, result.Warnings, 1)
-	require.Contains(t, result.Warnings[0], "if the API gives at most 100 rows per page, rows are missing")
+	require.Contains(t, result.Warnings[0], "if the API returns at most 100 rows per page, rows are missing")
 }

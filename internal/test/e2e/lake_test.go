@@ -153,7 +153,7 @@ func TestLakesRejectRows(t *testing.T) {
         rejected: {path: raw/refused, max: 2}
 `), nil), interpreter.Completed)
 	require.Equal(t, []int64{18, 2}, []int64{result.Rows.Totals().Written, result.Rows.Totals().Rejected})
-	require.Contains(t, strings.Join(result.Warnings, "\n"), "2 rows were rejected, and are in the place that rejected names")
+	require.Contains(t, strings.Join(result.Warnings, "\n"), "2 rows were rejected and written to the target of rejected")
 	ids, files := w.lakeIDs("raw/refused")
 	require.Len(t, ids, 2)
 	require.Equal(t, 1, files)

@@ -27,7 +27,7 @@ func collectPage(c *playbook.Collect, collected, page any, reading Extraction) (
 			"use a path that it has, or write optional: true if it may be missing", c.Path, pageShape(page)))
 	}
 	if _, isList := contribution.([]any); c.Lists && !isList && contribution != nil {
-		return nil, nil, atCollect(c, fmt.Errorf("a page of the source is no list (%s); name where its elements are: "+
+		return nil, nil, atCollect(c, fmt.Errorf("a page of the source is not a list (%s); set the path of its elements: "+
 			"rows: …, or collect: {path: …} in the policy", pageShape(contribution)))
 	}
 	switch c.Strategy {

@@ -220,7 +220,7 @@ func (p *Pages) BelowPageSize(policies Policies, scope func() expression.Scope, 
 		}
 		for _, length := range policy.When.Template.Lengths(scope(), b) {
 			if length.Length < length.Wanted && slices.Contains(pageSizes, length.Length) {
-				return fmt.Sprintf("ended the call, because %s is %d and policy %d requests the next page only if it is at least %d: if the API gives at most %d rows per page, "+
+				return fmt.Sprintf("ended the call, because %s is %d and policy %d requests the next page only if it is at least %d: if the API returns at most %d rows per page, "+
 					"rows are missing; request pages until one is empty, or at most %d rows per page", length.Text, length.Length, policy.Number, length.Wanted,
 					length.Length, length.Length)
 			}

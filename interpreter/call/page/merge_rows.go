@@ -97,5 +97,5 @@ func (m RowMerge) Warning(key []string) string {
 	case m.most == 0:
 		return fmt.Sprintf("merge_by merged nothing: no two of %d rows have the same %s", len(m.Rows), strings.Join(key, " and "))
 	}
-	return fmt.Sprintf("merge_by: %d of %d rows came less often than others, and may lack their fields; the first is %s", m.Alone, len(m.Rows), m.First)
+	return fmt.Sprintf("merge_by: %d of %d rows occurred less often than others and may lack fields; the first is %s", m.Alone, len(m.Rows), m.First)
 }

@@ -25,17 +25,17 @@ func TestMergeRows(t *testing.T) {
 		"no partner": {
 			[]string{"id"},
 			`[{"id": 1}, {"id": 2}, {"id": 3}, {"id": 1, "b": 1}]`, `[{"b":1,"id":1},{"id":2},{"id":3}]`, 2,
-			"merge_by: 2 of 3 rows came less often than others, and may lack their fields; the first is id 2",
+			"merge_by: 2 of 3 rows occurred less often than others and may lack fields; the first is id 2",
 		},
 		"three requests, one is short": {
 			[]string{"id"},
 			`[{"id": 1}, {"id": 2}, {"id": 1}, {"id": 2}, {"id": 1}]`, `[{"id":1},{"id":2}]`, 1,
-			"merge_by: 1 of 2 rows came less often than others, and may lack their fields; the first is id 2",
+			"merge_by: 1 of 2 rows occurred less often than others and may lack fields; the first is id 2",
 		},
 		"no key": {
 			[]string{"id"},
 			`[{"id": 1}, {"id": null, "a": 1}, 5, {"id": 1}, {"a": 2}]`, `[{"id":1},{"a":1,"id":null},5,{"a":2}]`, 3,
-			"merge_by: 3 of 4 rows came less often than others, and may lack their fields; the first is a row without id",
+			"merge_by: 3 of 4 rows occurred less often than others and may lack fields; the first is a row without id",
 		},
 		"types differ": {[]string{"id"}, `[{"id": 1}, {"id": "1"}]`, `[{"id":1},{"id":"1"}]`, 2, "merge_by merged nothing: no two of 2 rows have the same id"},
 		"none":         {[]string{"id"}, `[]`, `[]`, 0, ""},

@@ -73,8 +73,8 @@ func (p *Pages) SkippedText(rows int) string {
 	reported := *skipped
 	reported.Reported = true
 	p.Skipped = &reported
-	return fmt.Sprintf("page %d had %d rows, but %s moved by %d, and there were more: the rows between are missing; the API may give fewer rows than are requested, "+
-		"so add up those that came, such as len(pages)", skipped.Page, skipped.Rows, skipped.Param, skipped.By)
+	return fmt.Sprintf("page %d had %d rows, but %s advanced by %d, and more pages followed: the rows in between are missing. The API may return fewer rows than requested, "+
+		"so advance by the number of rows that arrived, such as len(pages)", skipped.Page, skipped.Rows, skipped.Param, skipped.By)
 }
 
 // numberNames are the names of parameters that number pages.

@@ -112,7 +112,7 @@ func UnpublishedWarning(book *playbook.Playbook, step *playbook.Step, sink *play
 		if book.PublishesWhole(step, sink) {
 			return fmt.Sprintf("sink %s: not everything was read, so its path keeps its previous rows", sink.Place)
 		}
-		return fmt.Sprintf("sink %s: the step has failed, so nothing was added to its path; what was written is added when its failed iterations have run again", sink.Place)
+		return fmt.Sprintf("sink %s: the step failed, so nothing was added to its path; its staged rows are added once the failed iterations have run again", sink.Place)
 	}
 	if book.ReplacesRows(sink) {
 		return fmt.Sprintf("sink %s: not everything was read, so its table keeps its previous rows", sink.Place)

@@ -47,8 +47,8 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 		{left.DiscardedValues, "1 value was discarded (schema_contract)", "%d values were discarded (schema_contract)"},
 		{left.DiscardedRows, "1 row was discarded (schema_contract)", "%d rows were discarded (schema_contract)"},
 		{
-			left.RejectedRows, "1 row was rejected, and is in the place that rejected names",
-			"%d rows were rejected, and are in the place that rejected names",
+			left.RejectedRows, "1 row was rejected and written to the target of rejected",
+			"%d rows were rejected and written to the target of rejected",
 		},
 		{
 			left.RoundedValues, "1 value was rounded or cut to what its column keeps (as numeric(p, s), real, date and time do)",
@@ -59,8 +59,8 @@ func LeftOutWarnings(where string, left *interpreter.RowCounts) (warnings []stri
 			"%d of these values are in columns of the key, so that rows with different keys may have become one",
 		},
 		{
-			left.OlderRows, "1 row took the place of a newer one with its key: set sequence_by to the column of the cursor",
-			"%d rows took the place of newer ones with their keys: set sequence_by to the column of the cursor",
+			left.OlderRows, "1 row replaced a newer one with the same key: set sequence_by to the column of the cursor",
+			"%d rows replaced newer ones with the same keys: set sequence_by to the column of the cursor",
 		},
 		{
 			left.UnwrittenRows, "a trigger or rule of the table kept 1 row out of it",

@@ -21,12 +21,12 @@ func TestLeftOutWarnings(t *testing.T) {
 		{interpreter.RowCounts{DiscardedValues: 1, DiscardedRows: 1, RejectedRows: 1}, []string{
 			"orders: 1 value was discarded (schema_contract)",
 			"orders: 1 row was discarded (schema_contract)",
-			"orders: 1 row was rejected, and is in the place that rejected names",
+			"orders: 1 row was rejected and written to the target of rejected",
 		}},
 		{interpreter.RowCounts{DiscardedValues: 24, DiscardedRows: 2, RejectedRows: 3}, []string{
 			"orders: 24 values were discarded (schema_contract)",
 			"orders: 2 rows were discarded (schema_contract)",
-			"orders: 3 rows were rejected, and are in the place that rejected names",
+			"orders: 3 rows were rejected and written to the target of rejected",
 		}},
 	} {
 		written := interpreter.CallResult{Meta: interpreter.CallMeta{LeftOut: &c.left}}

@@ -79,7 +79,7 @@ func (s *StatefulStep) defaultStateName(group string) (string, error) {
 	switch element.(type) {
 	case []any, map[string]any:
 		return "", &playbook.EvalError{Pos: s.Section.Pos, Message: fmt.Sprintf(
-			"the elements are %ss, which cannot be part of a name; name the state, for example state: \"%s/{{ %s.id }}\"", expression.TypeName(element), group, loop.Element)}
+			"the elements are %ss, which cannot be part of a name; set state, for example state: \"%s/{{ %s.id }}\"", expression.TypeName(element), group, loop.Element)}
 	}
 	return group + "/" + expression.Text(element), nil
 }
