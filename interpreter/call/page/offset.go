@@ -87,8 +87,9 @@ func CountingParam(fields map[string]expression.Value) string {
 	if text, isText := fields[playbook.FieldURL].Data.(string); isText {
 		if at, err := url.Parse(text); err == nil {
 			query := map[string]any{}
-			for name, values := range at.Query() {
-				query[name] = values[0]
+			given := at.Query()
+			for _, name := range playbook.SortedKeys(given) {
+				query[name] = given.Get(name)
 			}
 			places = append(places, query)
 		}
