@@ -83,8 +83,28 @@ func (e *earlier) recallResults(ctx workflow.Context) {
 	}
 	e.Work, e.Earlier = found.EarlierWork, found.From
 	e.Work.Left = nil
+	if warning := staleWarning(e.book, e.Work.Steps, workflow.Now(ctx)); warning != "" {
+		e.Warnings = append(e.Warnings, warning)
+	}
 	e.StartedAt = workflow.GetInfo(ctx).WorkflowStartTime
 	e.Run.WorkflowID, e.Run.RunID, e.Run.StartedAt = found.Run.WorkflowID, found.Run.RunID, found.Run.StartedAt
+}
+
+// freshFor is how old a reused result may be before a run warns: by then another run may well have loaded newer rows.
+const freshFor = time.Hour
+
+// staleWarning warns about results of an earlier run that are older than freshFor, if a sink would replace newer rows with them; "" for none.
+func staleWarning(book *playbook.Playbook, steps []interpreter.EarlierStep, now time.Time) string {
+	if !slices.ContainsFunc(book.Steps, func(step *playbook.Step) bool { return book.UnsequencedKey(step) != nil }) {
+		return ""
+	}
+	for _, step := range steps {
+		if ended := step.Result.Meta.EndedAt; now.Sub(ended) > freshFor {
+			return fmt.Sprintf("step %s: its result of %s is reused. If another run has loaded newer rows since, a sink with mode: upsert replaces them with these; "+
+				"to prevent that, set sequence_by in the sink, or run the playbook again instead", step.Step, ended.UTC().Format(time.RFC3339))
+		}
+	}
+	return ""
 }
 
 // printRequest returns the digest of a step's request; "" if no run will compare it.

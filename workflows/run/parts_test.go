@@ -275,3 +275,29 @@ func TestBoundsOfRuns(t *testing.T) {
 	cycle.checkCycles(r, stepEnd{start: interpreter.Start{Step: r.book.Steps[0]}, record: r.records[0]})
 	require.ErrorContains(t, r.Failure, "2000 steps have ended without an attempt or a wait")
 }
+
+// TestStaleResults: results of an earlier run that are old are a warning if a sink would replace newer rows with them.
+func TestStaleResults(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	steps := func(age time.Duration) []interpreter.EarlierStep {
+		fetched := interpreter.EarlierStep{Step: "fetch"}
+		fetched.Result.Meta.EndedAt = now.Add(-age)
+		return []interpreter.EarlierStep{fetched}
+	}
+	for sink, warns := range map[string]bool{
+		"{tool: sqlite, path: a.db, table: t, mode: upsert, key: id}":                  true,
+		"{tool: sqlite, path: a.db, table: t, mode: upsert, key: id, sequence_by: at}": false,
+		"{tool: sqlite, path: a.db, table: t}":                                         false,
+	} {
+		book, err := interpreter.LoadPlaybook("test.yaml", "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: test}\nworkflow:\n"+
+			"  - {step: fetch, tool: http, url: http://x, next: load}\n  - {step: load, tool: http, url: http://x, sink: "+sink+"}\n")
+		require.NoError(t, err)
+		old := staleWarning(book, steps(2*time.Hour), now)
+		require.Equal(t, warns, old != "", sink)
+		if warns {
+			require.Contains(t, old, "step fetch: its result of 2026-01-02T01:04:05Z is reused")
+		}
+		require.Empty(t, staleWarning(book, steps(time.Minute), now), sink)
+	}
+}
