@@ -203,6 +203,7 @@ func (c *Call) afterSuccess(d ruling) {
 	then := c.config.Policies.ThenOf(d.Policy)
 	switch {
 	case d.Repeats() && then.NextCall == nil:
+		c.state.notePoll(&c.config)
 		c.state.requestAgain(c.newReader().newResults().waitOf(d.Decision)) // a poll's pages are not collected
 		return
 	case d.Ruling == retry.RulingHolds:
@@ -283,8 +284,9 @@ func (c *Call) fetchNextPage(d ruling) {
 	case repeats:
 		c.planEnd(c.newReader().newResults().repeatedResult(d, "the request for page %d was already made in this call", c.state.Successes+1), page...)
 	default:
-		if c.config.Sink == nil {
+		if c.config.Sink == nil && !c.config.Step.Secret {
 			c.state.NoteOffset(then.NextCall, c.state.Request.Fields[playbook.FieldParams].Data, next.Fields[playbook.FieldParams].Data, c.state.rowsOfPage(), c.state.Successes)
+			c.state.NoteEdge(then.NextCall, c.state.Last.Data.Data, next.Fields[playbook.FieldParams].Data, next.Fields[playbook.FieldBody].Data, c.state.Successes)
 		}
 		c.state.Counters.NewRequest(c.config.Policies)
 		c.state.Todo = slices.Concat(page, attemptAfter(c.newReader().newResults().waitOf(d.Decision), &next))

@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"reprise/interpreter/expression"
 	"reprise/interpreter/incremental"
 	"reprise/interpreter/playbook"
+	"reprise/interpreter/source"
 )
 
 // This file updates a State: after an outcome, for a page, and at the end.
@@ -78,9 +80,7 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	if s.countRead(config, contribution.Data); config.comparesRows() {
 		s.CompareRows(contribution.Data)
 	}
-	if text := s.SkippedText(s.rowsOfPage()); text != "" {
-		s.warnOnce(config.CallPlace() + ": " + text)
-	}
+	s.warnOfRows(config, d)
 	if section == nil {
 		return nil
 	}
@@ -91,6 +91,48 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	}
 	s.Watermark = s.Watermark.CountOlder(section, contribution.Data, config.Book.UnsequencedKey(config.Step))
 	return nil
+}
+
+// warnOfRows warns about rows that may be missing or come twice, as the requests and the rows of pages show.
+func (s *State) warnOfRows(config *Config, d ruling) {
+	for _, text := range []string{
+		s.SkippedText(s.rowsOfPage()),
+		s.EdgeText(s.Last.Data.Data, config.insertsEqualRows()),
+		s.PolledText(s.polledRows(config), !d.Repeats()),
+	} {
+		if text != "" {
+			s.warnOnce(config.CallPlace() + ": " + text)
+		}
+	}
+}
+
+// insertsEqualRows reports whether a sink of the call writes a row that comes twice as two rows.
+func (c *Config) insertsEqualRows() bool {
+	return c.Step.Incremental == nil && slices.ContainsFunc(c.AllSinks(), func(sink *playbook.Sink) bool {
+		action := c.Book.ResolveAction(sink.Action)
+		mode := action.Field(playbook.FieldMode)
+		return action.ToolTraits().Dialect != "" && action.Field("statement") == nil && (mode == nil || mode.Value == "insert")
+	})
+}
+
+// notePoll notes the rows of a response after which the same request is sent again.
+func (s *State) notePoll(config *Config) {
+	if config.Sink == nil && !config.Step.Secret {
+		s.NotePoll(s.polledRows(config))
+	}
+}
+
+// polledRows returns the rows of the last response: what the step's rows or collect say, or the response itself.
+func (s *State) polledRows(config *Config) []any {
+	rows := s.Last.Data.Data
+	switch collect := config.Step.PagesCollect(); {
+	case config.Step.Rows != nil:
+		return page.RowsAt(rows, config.Step.Rows)
+	case collect != nil && collect.Path != "":
+		rows, _, _ = expression.ValueAtPath(rows, collect.Path)
+	}
+	list, _ := rows.([]any)
+	return list
 }
 
 // rowsOfPage returns how many rows the last page had, those that were excluded too.
@@ -120,6 +162,7 @@ func (s *State) noteSigns(config *Config) {
 		return
 	}
 	s.noteInnerPages(config)
+	s.noteFailedItems(config)
 	if member, _ := page.UnreadFailure(s.Last.Data.Data, nil); member == "" {
 		return
 	}
@@ -133,6 +176,22 @@ func (s *State) noteSigns(config *Config) {
 		hint = ": the API may not have accepted all rows"
 	}
 	s.warnOnce(fmt.Sprintf("%s: the response has %s, which no condition uses, so it counts as a success%s", config.CallPlace(), member, hint))
+}
+
+// noteFailedItems notes, once a call, elements of a response that say that they failed: those of a sink, and of any response with the
+// status 207, if no condition reads them.
+func (s *State) noteFailedItems(config *Config) {
+	partial := s.Last.Meta.Status == http.StatusMultiStatus
+	if s.Last.Meta.Status == 0 || config.Sink == nil && !partial {
+		return
+	}
+	paths, _ := config.conditionPaths()
+	path, failed, first := page.FailedItems(s.Last.Data.Data, partial, paths)
+	if failed == 0 {
+		return
+	}
+	s.warnOnce(fmt.Sprintf("%s: the response counts as a success (status %d), but %s failed in %s, which no condition reads: %s",
+		config.CallPlace(), s.Last.Meta.Status, source.Count(failed, "element"), path, playbook.ShortenText(expression.Text(first))))
 }
 
 // searchedPages is how many pages of a call are searched for lists with further pages, and of the later ones one in so many: a

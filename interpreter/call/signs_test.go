@@ -1,6 +1,7 @@
 package call_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/call/watermark"
+	"reprise/interpreter/lists"
+	"reprise/interpreter/source"
 )
 
 // endedBy plays a call of a step with the given lines, whose pages answer with the data, and returns its result.
@@ -21,6 +24,9 @@ func endedBy(t *testing.T, lines string, pages ...any) interpreter.CallResult {
 	for _, data := range pages {
 		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
 		machine.ApplyOutcome(interpreter.Outcome{Data: data, Meta: interpreter.ToolMeta{Status: http.StatusOK}}, tables.Started)
+	}
+	for machine.Next(tables.Started).Kind == call.DoSink {
+		machine.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
 	}
 	ended := machine.Next(tables.Started)
 	require.Equal(t, call.DoFinish, ended.Kind)
@@ -272,5 +278,124 @@ func TestPagesBehind(t *testing.T) {
 		require.Nil(t, failure)
 		require.Equal(t, page.behind, next.Behind, "%v", page.at)
 		own = next
+	}
+}
+
+// TestRequestsFromTheLastRow: a request that continues from a value that rows share may leave out rows, or return one twice.
+func TestRequestsFromTheLastRow(t *testing.T) {
+	t.Parallel()
+	at := func(id int, at string) any {
+		return map[string]any{"id": id, "at": at, "of": map[string]any{"time": at}}
+	}
+	page := func(rows ...any) any { return map[string]any{"data": rows, "more": len(rows) > 1, "next": "b"} }
+	const (
+		pages   = "    rows: data\n    retry:\n      - {when: \"{{ response.more }}\", then: {next_call: {%s}}}\n"
+		insert  = "    sink: {tool: sqlite, path: a.db, table: t%s}\n"
+		upsert  = ", mode: upsert, key: id"
+		byTime  = `params: {after: "{{ response.data[-1].at }}"}`
+		missing = "the request for page %d continues from the %s of the last row (%s), but several rows have the same"
+		twice   = "page 2 begins with the last row of page 1, because the source includes the %s"
+	)
+	tied, apart := page(at(1, "a"), at(2, "b"), at(3, "b")), page(at(1, "a"), at(2, "b"))
+	for _, test := range []struct {
+		next, sink string
+		pages      []any
+		want       string
+	}{
+		{byTime, upsert, []any{tied, page(at(4, "c"))}, fmt.Sprintf(missing, 2, "at", "b")},
+		{`body: {query: {after: "{{ last(response.data).of.time }}"}}`, upsert, []any{tied, page(at(4, "c"))}, fmt.Sprintf(missing, 2, "of.time", "b")},
+		{`params: {before: "{{ min(map(page.data, .at)) }}"}`, upsert, []any{page(at(3, "c"), at(2, "b"), at(1, "b")), page(at(4, "a"))}, fmt.Sprintf(missing, 2, "at", "b")},
+		{byTime, upsert, []any{page(at(1, "a"), at(2, "a"), at(3, "b")), page(at(5, "c"))}, fmt.Sprintf(missing, 2, "at", "b")},
+		{byTime, upsert, []any{tied, page(at(3, "b"), at(4, "c")), page(at(5, "d"))}, fmt.Sprintf(missing, 3, "at", "c")},
+		{byTime, upsert, []any{tied, page(at(3, "b"), at(4, "c")), page(at(4, "c"))}, ""},
+		{byTime, upsert, []any{apart, page(at(4, "c"))}, ""},
+		{byTime, upsert, []any{apart, page(at(2, "b"))}, ""},
+		{byTime, upsert, []any{tied, page()}, ""},
+		{byTime, "", []any{apart, page(at(2, "b"))}, fmt.Sprintf(twice, "at")},
+		{`params: {after: "{{ response.next }}"}`, "", []any{tied, page(at(4, "c"))}, ""},
+		{`params: {after: "{{ response.data[-1].id }}"}`, "", []any{tied, page(at(4, "c"))}, ""},
+		{`params: {offset: "{{ len(response.data) }}"}`, upsert, []any{page(at(7, "3"), at(8, "3"), at(9, "3")), page(at(4, "c"))}, ""},
+	} {
+		result := endedBy(t, fmt.Sprintf(pages, test.next)+fmt.Sprintf(insert, test.sink), test.pages...)
+		if test.want == "" {
+			require.Empty(t, result.Warnings, "%v", test)
+			continue
+		}
+		require.Len(t, result.Warnings, 1, "%v", test)
+		require.Contains(t, result.Warnings[0], test.want)
+	}
+}
+
+// TestPollsWithRows: rows of the responses of polls are not collected, so they must be in the last response.
+func TestPollsWithRows(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	const polls = "    %s\n    retry:\n      - {when: \"{{ response.more }}\", then: {delay: 0}}\n      - {when: \"{{ response.further }}\", then: {next_call: {params: {page: 2}}}}\n"
+	answer := func(more bool, ids ...any) any {
+		return row{"more": more, "data": lists.Map(ids, func(id any) any { return row{"id": id} }), "logs": []any{more}}
+	}
+	for _, test := range []struct {
+		rows  string
+		pages []any
+		polls int
+	}{
+		{"rows: data", []any{answer(true, 1), answer(true, 2), answer(false, 3)}, 2},
+		{"rows: data", []any{answer(true, 1), answer(false)}, 1},
+		{"collect: {path: data}", []any{answer(true, 1), answer(false)}, 1},
+		{"rows: data", []any{answer(true, 1), answer(true, 1, 2), answer(false, 0, 1, 2)}, 0},
+		{"rows: data", []any{answer(true), answer(false, 1)}, 0},
+		{"rows: data", []any{answer(true, 1), row{"further": true, "data": []any{row{"id": 1}}}, answer(false, 2)}, 0},
+		{"rows: data", []any{row{"more": true}, answer(false, 1)}, 0},
+		{"desc: a job", []any{answer(true, 1), answer(false)}, 0},
+	} {
+		result := endedBy(t, fmt.Sprintf(polls, test.rows), test.pages...)
+		if test.polls == 0 {
+			require.Empty(t, result.Warnings, "%v", test)
+			continue
+		}
+		require.Len(t, result.Warnings, 1, "%v", test)
+		require.Contains(t, result.Warnings[0], source.Count(test.polls, "earlier response")+" had rows that no page has")
+	}
+}
+
+// TestElementsThatFailed: a response may say of each element whether it failed, as that of a bulk request.
+func TestElementsThatFailed(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	ok, bad := row{"id": 1, "status": 201}, row{"id": 2, "status": 422, "error": row{"message": "no name"}}
+	const sink = "    sink: {tool: http, method: POST, url: http://x/bulk, body: \"{{ result }}\"}\n"
+	for _, test := range []struct {
+		lines  string
+		status int
+		answer any
+		want   string
+	}{
+		{"", http.StatusMultiStatus, row{"results": []any{ok, bad}}, "1 element failed in response.results"},
+		{"", http.StatusMultiStatus, []any{row{"code": "404"}, row{"success": false}}, "2 elements failed in response"},
+		{"", http.StatusMultiStatus, []any{ok, ok}, ""},
+		{"", http.StatusOK, row{"results": []any{ok, bad}}, ""},
+		{"    next: [{when: \"{{ any(send.results, .status >= 400) }}\", step: other}]\n  - step: other\n    tool: http\n    url: http://x/\n", http.StatusMultiStatus, row{"results": []any{ok, bad}}, ""},
+		{sink, http.StatusOK, row{"results": []any{ok, bad}}, "1 element failed in response.results"},
+		{sink, http.StatusOK, []any{row{"success": true, "errors": []any{}}, row{"success": false, "errors": []any{"locked"}}}, "1 element failed in response"},
+		{sink, http.StatusOK, []any{row{"index": ok}, row{"index": bad}}, "1 element failed in response"},
+		{sink, http.StatusOK, []any{row{"id": 7, "status": 404}, row{"id": 8, "error": "seen"}}, ""},
+		{sink, http.StatusMultiStatus, []any{row{"id": 7, "status": 404}}, "1 element failed in response"},
+	} {
+		c := &callCase{visit: 1, body: "workflow:\n  - step: send\n    tool: http\n    url: http://x/\n" + test.lines}
+		machine := c.call(t)
+		answer := interpreter.Outcome{Data: test.answer, Meta: interpreter.ToolMeta{Status: test.status}}
+		if test.lines == sink {
+			machine.ApplyOutcome(interpreter.Outcome{Data: []any{}, Meta: interpreter.ToolMeta{Status: http.StatusOK}}, tables.Started)
+			machine = machine.Next(tables.Started).Sink
+		}
+		require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+		machine.ApplyOutcome(answer, tables.Started)
+		warnings := machine.Next(tables.Started).Result.Warnings
+		if test.want == "" {
+			require.Empty(t, warnings, "%v", test)
+			continue
+		}
+		require.Len(t, warnings, 1, "%v", test)
+		require.Contains(t, warnings[0], test.want)
 	}
 }

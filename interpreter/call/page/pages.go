@@ -23,6 +23,10 @@ type Pages struct {
 	SameRows  int              `json:"same_rows,omitempty"` // number of pages with the first and last rows of the page before them
 	// Skipped says that the current request may have left out rows; nil if not.
 	Skipped *SkippedRows `json:"skipped,omitempty"`
+	// Edge is the row from which the current request continues; nil if it continues from none.
+	Edge *Edge `json:"edge,omitempty"`
+	// Polled says that responses of polls had rows; nil if none had.
+	Polled *PolledRows `json:"polled,omitempty"`
 }
 
 // AfterRestart returns the pages of a call that restarts.
@@ -40,6 +44,9 @@ func (p *Pages) StartSlice() {
 	p.PagedBy, p.LastPage, p.LastRows = nil, "", ""
 	if p.Skipped != nil && !p.Skipped.Reported {
 		p.Skipped = nil
+	}
+	if p.Edge != nil && !p.Edge.Reported {
+		p.Edge = nil
 	}
 }
 

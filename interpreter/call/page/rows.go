@@ -60,6 +60,12 @@ func rowsOf(page any, path *playbook.RowPath) (rows []any, missing string) {
 	return found.rows, found.missing
 }
 
+// RowsAt returns the rows of a response that the path leads to.
+func RowsAt(page any, path *playbook.RowPath) []any {
+	rows, _ := rowsOf(page, path)
+	return rows
+}
+
 // rowFinder collects rows while it follows a path.
 type rowFinder struct {
 	rows    []any

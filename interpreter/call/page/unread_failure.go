@@ -98,6 +98,49 @@ func saysFailure(response map[string]any, key string) bool {
 	return false
 }
 
+// FailedItems returns the path of the list of a response whose elements say that they failed, their number, and the first of them; 0 for
+// none. partial says that the status announces this (207). Otherwise an element must have a reason too: the response
+// may return rows as they were sent, and these may have a status of their own.
+func FailedItems(response any, partial bool, conditions []expression.Ref) (path string, failed int, first any) {
+	items, at, _ := longestListAt(nil, response, 0)
+	if (Unread{Conditions: conditions}).isRead(at) {
+		return "", 0, nil
+	}
+	for _, item := range items {
+		if itemFailed(item, partial, true) {
+			if failed++; failed == 1 {
+				first = item
+			}
+		}
+	}
+	return memberName(expression.Ref{Root: "response", Path: at}), failed, first
+}
+
+// itemFailed reports whether an element of a response says that it failed. An element of bulk requests may have all that
+// in its only member, named after the operation.
+func itemFailed(item any, partial, outermost bool) bool {
+	object, _ := item.(map[string]any)
+	if len(object) == 1 && outermost {
+		if inner, isMap := object[playbook.SortedKeys(object)[0]].(map[string]any); isMap {
+			return itemFailed(inner, partial, false)
+		}
+	}
+	failed, reason := false, false
+	for _, key := range playbook.SortedKeys(object) {
+		name, member := plainName([]any{key}), object[key]
+		code, isInt := totalOf(member).(int)
+		switch {
+		case slices.Contains(failureCodes, name):
+			failed = failed || isInt && code >= http.StatusBadRequest && code < leastOtherCode
+		case slices.Contains(successFlags, name):
+			failed = failed || member == false
+		case slices.Contains(failureLists, name), slices.Contains(failureTexts, name):
+			reason = reason || isNotEmpty(member)
+		}
+	}
+	return failed && reason || partial && (failed || reason)
+}
+
 // isFailureCode reports whether a code or status is that of a failure: a word, an HTTP status from 400 on, or an error code
 // other than 0.
 func isFailureCode(name string, value any) bool {
