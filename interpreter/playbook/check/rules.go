@@ -73,6 +73,7 @@ var (
 	codeMissingField           = codeDoc("missing-field", "a call lacks a field that its tool requires")
 	codeMissingTarget          = codeDoc("missing-target", "`next` leads to a step that does not exist")
 	codeMixedTypes             = codeDoc("mixed-types", "a text is compared with a number, so the result is always the same (warning)")
+	codeMovingOrder            = codeDoc("moving-order", "a transfer reads rows in the order of a value that each of its statements computes anew (warning)")
 	codeNextCallAfterFailure   = codeDoc("next-call-after-failure", "a policy for failures has `next_call`, which applies only after a success")
 	codeNoEffect               = codeDoc("no-effect", "a key has no effect where it is written (warning)")
 	codeNotYetRun              = codeDoc("not-yet-run", "a step uses the result of a step that cannot have run yet (warning)")

@@ -2,6 +2,7 @@ package check
 
 import (
 	pathpkg "path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -175,6 +176,7 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 	if order != nil && order.Kind == playbook.ListNode {
 		c.Errorf(order.Pos, codeFieldType, "order_by of from must be one column, not a list; select an expression over them as a column")
 	}
+	warnOfMovingOrder(c, query, order)
 	if order != nil || to == nil || c.partial {
 		return
 	}
@@ -184,6 +186,24 @@ func checkMovedQuery(c *checker, spec playbook.ToolSpec, to, from *playbook.Acti
 	}
 	c.Errorf(from.Pos, codeMissingField, "from needs order_by, a column whose values are unique, such as id: without it an attempt reads all rows again, "+
 		"which needs mode: upsert or replace of to")
+}
+
+// computedColumn matches a column that is numbered or drawn anew whenever a statement runs, with its name.
+var computedColumn = regexp.MustCompile(`(?is)\b((?:row_number|rank|dense_rank|random|rand|gen_random_uuid|uuid_generate_v4)\s*\(\s*\))` +
+	`(?:\s*over\s*\((?:[^()]|\([^()]*\))*\))?\s+(?:as\s+)?"?(\w+)"?`)
+
+// warnOfMovingOrder warns about an order in which rows change their places between two batches, each of which runs the statement.
+func warnOfMovingOrder(c *checker, query, order *playbook.Node) {
+	if query == nil || order == nil || order.Kind == playbook.ListNode {
+		return
+	}
+	for _, found := range computedColumn.FindAllStringSubmatch(query.Raw, -1) {
+		if strings.EqualFold(found[2], nodeText(order)) {
+			c.Warnf(order.Pos, codeMovingOrder, "each batch runs the statement again, and %s computes %s anew, so rows may be left out or come twice; order by a unique column of the table, such as id",
+				found[1], found[2])
+			return
+		}
+	}
 }
 
 // checkStagedOnce reports two sinks of a step if one would replace what the other publishes.
