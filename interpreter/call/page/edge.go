@@ -9,7 +9,6 @@ import (
 
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
-	"reprise/interpreter/source"
 )
 
 // A policy may continue from a value of the last row instead of a cursor that the API gives. If rows share such values, a source that
@@ -190,6 +189,10 @@ func (p *Pages) PolledText(rows []any, ends bool) string {
 	if !ends {
 		return ""
 	}
-	return fmt.Sprintf("%s had rows that no page has, because a policy without next_call does not collect responses; "+
-		"if each response is a page, add next_call: {params: {}} and allow_repeat: true", source.Count(p.Polled.Polls, "earlier response"))
+	responses := "1 earlier response"
+	if p.Polled.Polls > 1 {
+		responses = fmt.Sprintf("%d earlier responses", p.Polled.Polls)
+	}
+	return responses + " had rows that no page has, because a policy without next_call does not collect responses; " +
+		"if each response is a page, add next_call: {params: {}} and allow_repeat: true"
 }
