@@ -27,6 +27,7 @@ func checkIncremental(c *checker) {
 			checkRowOrder(c, step)
 			checkSlices(c, step)
 			checkRowKey(c, step)
+			checkIgnoredChanges(c, step)
 			checkNamesState(c, step)
 			checkMissingFiltered(c, step)
 			checkSinkRows(c, step)
@@ -186,6 +187,25 @@ func checkRowKey(c *checker, step *playbook.Step) {
 	c.Warnf(sink.Pos, codeIncremental,
 		"this sink inserts rows without a key: equal rows are counted, and a row that has changed, or has a field that each run sets anew, is inserted again; "+
 			"add key, the columns that identify rows, here or in incremental")
+}
+
+// changeTime matches the name of a column that says when a row has changed.
+var changeTime = regexp.MustCompile(`(?i)updat|modif|(^|_)chang|(^|_)edit`)
+
+// checkIgnoredChanges warns about a sink that skips the changes of rows for which the step asks. A key with the cursor keeps each version.
+func checkIgnoredChanges(c *checker, step *playbook.Step) {
+	cursor := step.Incremental.CursorPath
+	if !changeTime.MatchString(cursor) {
+		return
+	}
+	for _, sink := range step.SuccessSinks() {
+		action := c.pb.ResolveAction(sink.Action)
+		mode, key := action.Field(playbook.FieldMode), action.Field("key")
+		if name, known := action.WriteMode(); !known || mode == nil || !strings.EqualFold(name, "insert_or_ignore") || key == nil || slices.Contains(playbook.LiteralTexts(key.Value), cursor) {
+			continue
+		}
+		c.Warnf(mode.Pos, codeIncremental, "the step reads rows that have changed (%s), and mode: insert_or_ignore skips those that the table has, so it keeps their first version; use mode: upsert", cursor)
+	}
 }
 
 // checkNamesState warns about a call that reads everything in every run. It is an error if the sink would insert
