@@ -18,14 +18,16 @@ type code struct {
 	// value is the value if known is set.
 	value any
 	known bool
-	// of is the negated operand if the expression is a negation.
-	of *code
+	// of is the negated operand if the expression is a negation, and opposite its negation if that is shorter than with `not`.
+	of, opposite *code
 	// While there is no response, falsy says that the value is false, and calm that evaluating it is no error.
 	falsy, calm bool
 	// texty, timed, dated and whole say that the value is a text, a time, a day or a whole number.
 	texty, timed, dated, whole bool
 	// path is set if it is a name followed by members.
 	path bool
+	// sure says that the value is true wherever it is evaluated: it is a text or number that is always there.
+	sure bool
 	// moment is the time that it is the text of, in a format of strftime; nil if it is none.
 	moment *code
 	format string
@@ -141,6 +143,10 @@ func negate(c code) code {
 		return constantCode(!expression.Truthy(c.value))
 	case c.of != nil:
 		return *c.of
+	case c.opposite != nil:
+		opposite := *c.opposite
+		opposite.of = &c
+		return opposite
 	case strings.HasSuffix(c.text, " is defined") && c.prec == precCompare:
 		return code{text: strings.TrimSuffix(c.text, "defined") + "not defined", prec: precCompare, of: &c, calm: c.calm}
 	}
@@ -195,14 +201,18 @@ func orCode(a, b code) code {
 	switch {
 	case a.known && !expression.Truthy(a.value), a.text == b.text:
 		return b
-	case a.known:
+	case a.known, a.sure:
 		return a
 	case b.known && b.value == false:
 		return a
 	case a.of != nil && b.of != nil: // a negation of both is easier to read, and to negate again
 		return negate(andCode(*a.of, *b.of))
 	}
-	return code{text: a.operandText(precOr) + " or " + b.operandText(precOr), prec: precOr, falsy: a.falsy && b.falsy, calm: a.calm && b.calm}
+	c := code{text: a.operandText(precOr) + " or " + b.operandText(precOr), prec: precOr, falsy: a.falsy && b.falsy, calm: a.calm && b.calm}
+	if neither := andCode(negate(a), negate(b)); neither.of == nil && !neither.known {
+		c.opposite = &neither
+	}
+	return c
 }
 
 func choiceCode(test, then, otherwise code) code {
@@ -232,7 +242,11 @@ func compareCode(operator string, a, b code) code {
 	} else {
 		falsy = falsy && (a.falsy || b.falsy)
 	}
-	return code{text: a.operandText(precJoin) + " " + operator + " " + b.operandText(precJoin), prec: precCompare, falsy: falsy, calm: calm}
+	c := code{text: a.operandText(precJoin) + " " + operator + " " + b.operandText(precJoin), prec: precCompare, falsy: falsy, calm: calm}
+	if other := map[string]string{"==": "!=", "!=": "=="}[operator]; other != "" {
+		c.opposite = &code{text: a.operandText(precJoin) + " " + other + " " + b.operandText(precJoin), prec: precCompare, calm: calm}
+	}
+	return c
 }
 
 // definedCode returns an expression that reports whether a value is defined.

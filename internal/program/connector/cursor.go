@@ -364,13 +364,13 @@ func (c *converter) convertBounds(s *step, i *incremental, cursor component, sta
 		i.step = c.lagAmount(s, cursor, "step")
 	}
 	value := pathCode("incremental", "value")
-	value.falsy = false
+	value.falsy, value.sure = false, true
 	if i.step == "" {
 		i.start, i.end = c.timeAsSent(s, i, value, send, false), c.timeAsSent(s, i, end, send, true)
 		return
 	}
 	from, to := pathCode("incremental", "from"), pathCode("incremental", "to")
-	from.falsy, to.falsy = false, false
+	from.falsy, from.sure, to.falsy, to.sure = false, true, false, true
 	i.start, i.end = c.timeAsSent(s, i, from, send, false), c.timeAsSent(s, i, to, send, false)
 	given := cursor["end_datetime"] != nil && end.text != "now()" && !strings.HasPrefix(end.text, "format_time(now(), '2006-01-02T15:04:05")
 	if granularity != "" && i.kind != "text" { // ends are exclusive here, and inclusive there

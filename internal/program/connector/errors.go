@@ -3,11 +3,14 @@ package connector
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reprise/internal/program/connector/jinja"
 	"reprise/internal/program/node"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
@@ -50,7 +53,28 @@ func (c *converter) convertErrors(s *step, requester component) {
 			c.filterPolicies(s, filter, waits)
 		}
 	}
-	s.failures = append(s.failures, policy{when: "error.class in ['retryable', 'rate_limited']", then: usual})
+	s.failures = append(s.withoutUsual(usual), policy{when: "error.class in ['retryable', 'rate_limited']", then: usual})
+}
+
+// withoutUsual returns the policies without those at their end that retry, in the usual way, what is retried anyway.
+func (s *step) withoutUsual(usual []pair) []policy {
+	var others []policy
+	for i, p := range slices.Backward(s.failures) {
+		named := statusOf.FindStringSubmatch(p.when)
+		if named == nil { // it may match the same failures
+			return append(slices.Clone(s.failures[:i+1]), others...)
+		}
+		if !reflect.DeepEqual(p.then, usual) || slices.ContainsFunc(strings.Split(named[1], ", "), isFinal) {
+			others = append([]policy{p}, others...)
+		}
+	}
+	return others
+}
+
+// isFinal reports whether a status is not retried without a policy that names it.
+func isFinal(text string) bool {
+	status, err := strconv.Atoi(text)
+	return err != nil || interpreter.ClassifyHTTP(status, false) == interpreter.ClassFinal
 }
 
 // defaultRetries is the maximum number of retries of a worker by default.

@@ -156,7 +156,7 @@ func formatTime(of code, format string) (code, error) {
 		return of, nil
 	}
 	c, err := textOfTime(of, format)
-	c.moment, c.format = &of, format
+	c.moment, c.format, c.sure = &of, format, true
 	c.whole = strings.HasPrefix(c.text, "int(")
 	return c, err
 }

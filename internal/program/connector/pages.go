@@ -198,7 +198,7 @@ type absent struct{}
 func (t *tester) solveDemand(s *step, of answer, a demand, more bool) *answer {
 	values := []any{absent{}, false, "next-2", true, 1, 2, 1000, "null", nil, ""}
 	if strings.Contains(s.paging.when.text, "int(response") {
-		values = []any{absent{}, 3, 2, 1, "next-2", false}
+		values = []any{absent{}, 1, 2, 3, "next-2", false}
 	}
 	if more {
 		values = []any{"next-2", true, 1, 2, 1000, false, absent{}}

@@ -77,6 +77,11 @@ func (c *converter) requestURL(s *step, requester component, roots scope) any {
 			s.addGap(atRequest, "path", "%s: %v", path, err)
 			behind = nil
 		}
+		if len(behind) > 0 && strings.HasPrefix(expression.Text(behind[0].value), "http") { // a whole address takes the place of the base
+			s.base = ""
+			c.read.mergeTrace(into)
+			return templateValue(flattenTexts(behind))
+		}
 		parts = append(trimSlash(parts, true), append([]code{constantCode("/")}, rawPaths(trimSlash(behind, false))...)...)
 	}
 	c.read.mergeTrace(into)

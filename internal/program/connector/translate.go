@@ -183,7 +183,10 @@ func (s scope) choiceCode(n *jinja.Ternary) (code, error) {
 		return s.translateNode(n.Else)
 	}
 	then, err := s.translateNode(n.Then)
-	if err != nil || n.Else == nil {
+	if test.sure || err != nil {
+		return then, err
+	}
+	if n.Else == nil {
 		return choiceCode(test, then, constantCode(nil)), err
 	}
 	otherwise, err := s.translateNode(n.Else)

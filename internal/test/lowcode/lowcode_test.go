@@ -79,7 +79,7 @@ func (c *tally) add(t *testing.T, name string, of verdict) {
 var fixtures = map[string]int{
 	"cursor/messages": 0, "page_increment/albums": 0, "accounts/orders": 0, "offset/users": 0, "next_link/repos": 0, "parent/tasks": 2, "slices/visits": 1, "post_body/search": 0,
 	"errors/jobs": 0, "counted/payments": 0, "transformations/contacts": 0, "days/episodes": 0, "parent_incremental/notes": 0,
-	"attributes/alerts": 0, "attributes/logs": 0, "filters/messages": 0, "settings/answers": 0, "composed/subjects": 0,
+	"attributes/alerts": 0, "attributes/logs": 0, "filters/messages": 0, "composed/subjects": 0,
 }
 
 // TestFixtures plays small manifests.
