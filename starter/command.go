@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -149,11 +148,10 @@ func explainArgs(command *cobra.Command) {
 			return err
 		}
 		_, operands, _ := strings.Cut(command.Use, " ")
-		given := "nothing"
-		if len(args) > 0 {
-			given = strconv.Quote(strings.Join(args, " "))
+		if len(args) == 0 {
+			return fmt.Errorf("%s needs %s", command.Name(), operands)
 		}
-		return fmt.Errorf("%s takes %s, and was given %s", command.Name(), operands, given)
+		return fmt.Errorf("%s expects %s, but got %q", command.Name(), operands, strings.Join(args, " "))
 	}
 }
 

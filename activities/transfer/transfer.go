@@ -61,12 +61,8 @@ const (
 	bytesOfBatch = 32 << 20
 )
 
-// Spec describes the tool.
-func (t *Tool) Spec() playbook.ToolSpec {
-	return playbook.ToolSpec{
-		Name:    "transfer",
-		Summary: "Moves rows of any number to a table or file, a batch at a time.",
-		Doc: `from names the source: tool http, file, postgres or sqlite, with the fields of that
+// docOfTool is what the reference says of the tool.
+const docOfTool = `from names the source: tool http, file, postgres or sqlite, with the fields of that
 tool. Its rows are those of a statement or of Parquet, the lines of CSV and JSON Lines,
 or the elements of a list in JSON or XML. In JSON the list is the whole document unless
 rows says where it is, such as rows: data.items; XML needs rows, such as rows:
@@ -110,7 +106,14 @@ while it is read is an error of type source_changed and class retryable.
 
 The result is {rows, bytes, batches, rejected}: the rows and bytes of the source, the
 batches that were written, and, if to has rejected, the rows that the database or the
-columns of files rejected. An attempt may take 6 hours unless timeout is set.`,
+columns of files rejected. An attempt may take 6 hours unless timeout is set.`
+
+// Spec describes the tool.
+func (t *Tool) Spec() playbook.ToolSpec {
+	return playbook.ToolSpec{
+		Name:    "transfer",
+		Summary: "Moves rows of any number to a table or file, a batch at a time.",
+		Doc:     docOfTool,
 		Fields: []playbook.Field{
 			sourceField(),
 			{Name: playbook.FieldTo, Kind: playbook.KindCall, Enum: []string{"postgres", "sqlite", "file"}, Required: true, Doc: "The table or file: a map with tool and its fields, as in a sink."},

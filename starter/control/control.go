@@ -115,7 +115,7 @@ func (o *Options) parseStep(args []string, byQuery bool) (ids, rest []string, er
 		return nil, nil, cli.UsageError("name the run and the step: %s %s RUN STEP", terminal.ProgramName(), o.Name)
 	}
 	if !needed && len(args) > 0 {
-		return nil, nil, cli.UsageError("%s takes one run and one step, and was given %q as well; --query selects several runs", o.Name, args[0])
+		return nil, nil, cli.UsageError("%s expects one run and one step, but also got %q; --query selects several runs", o.Name, args[0])
 	}
 	return ids, args, nil
 }

@@ -29,7 +29,7 @@ import (
 // error says so.
 func RequireOneFile(command *cobra.Command, args []string) error {
 	if steps, err := command.Flags().GetStringSlice("full-refresh"); err == nil && len(args) > 1 && slices.Contains(steps, EveryStep) {
-		return fmt.Errorf("run takes one FILE, and was given %q; write the steps of --full-refresh after a =: --full-refresh=STEP",
+		return fmt.Errorf("run expects one FILE, but got %q; write the steps of --full-refresh after a =: --full-refresh=STEP",
 			strings.Join(args, " "))
 	}
 	return cobra.ExactArgs(1)(command, args)

@@ -103,7 +103,7 @@ func TestSelect(t *testing.T) {
 	m.LimitRange(0, 4)
 	require.Equal(t, "5 partitions, 1 done, 1 running, 1 failed, 1 stale, 1 missing", m.Tally())
 	require.Equal(t, "orders: 5 partitions, 1 done, 1 running, 1 failed, 1 stale, 1 missing\n2024-01  #xs>.\n"+
-		"# done   > running   x failed   s stale   . missing\nfailed: 2024-01-02\nrunning: 2024-01-04 (2024-01-04)\n", m.Text())
+		"# done   > running   x failed   s stale   . missing\nmissing: 2024-01-05\nfailed: 2024-01-02\nrunning: 2024-01-04 (2024-01-04)\n", m.Text())
 	for only, want := range map[string][]string{
 		OnlyMissing: {"2024-01-02", "2024-01-05"},
 		OnlyFailed:  {"2024-01-02"},

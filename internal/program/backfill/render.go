@@ -39,6 +39,9 @@ func (m *Matrix) Text() string {
 	if len(legend) > 0 {
 		text.WriteString(strings.Join(legend, "   ") + "\n")
 	}
+	if ranges, more := m.Ranges(partition.Missing, shownPartitions); len(ranges) > 0 && m.Counts[partition.Missing] < len(m.Rows) {
+		writeList(&text, partition.Missing, ranges, more)
+	}
 	m.writeNames(&text, partition.Failed)
 	m.writeNames(&text, partition.Running)
 	return text.String()
@@ -159,11 +162,15 @@ func (m *Matrix) writeNames(text *strings.Builder, status partition.Status) {
 		}
 		named = append(named, one)
 	}
-	if len(named) == 0 {
-		return
+	if len(named) > 0 {
+		writeList(text, status, named, m.Counts[status]-len(named))
 	}
+}
+
+// writeList writes the partitions with a status, and how many more there are.
+func writeList(text *strings.Builder, status partition.Status, named []string, more int) {
 	line := string(status) + ": " + strings.Join(named, ", ")
-	if more := m.Counts[status] - len(named); more > 0 {
+	if more > 0 {
 		line += fmt.Sprintf(" and %d more", more)
 	}
 	const width = 80
