@@ -23,7 +23,7 @@ func checkIncremental(c *checker) {
 			checkCursorPath(c, step)
 			checkInitialValue(c, i)
 			checkRangeStart(c, step)
-			checkStatementRange(c, step)
+			checkBeyondValue(c, step)
 			checkRowOrder(c, step)
 			checkSlices(c, step)
 			checkRowKey(c, step)
@@ -135,21 +135,57 @@ func cursorIsKey(i *playbook.Incremental, pb *playbook.Playbook, step *playbook.
 	return len(key) == 1 && key[0] == i.CursorPath
 }
 
-// beyondValue matches an SQL comparison that excludes rows with the value itself.
-var beyondValue = regexp.MustCompile(`>\s*\{\{\s*incremental\s*\.\s*value\s*\}\}`)
+var (
+	// beyondValue matches a comparison that excludes rows with the value itself, in SQL or in the query language of an API.
+	beyondValue = regexp.MustCompile(`(?:>|\b[gG][tT])\s*['"]?\{\{\s*incremental\s*\.\s*(?:value|watermark|from)\s*\}\}`)
+	// beyondKey matches a parameter, or the end of one in a URL, that is such a comparison: created[gt], updated_at__gt, $gt.
+	beyondKey = regexp.MustCompile(`(?i)(?:^|[_\[.$:-])gt\]?$`)
+	beyondURL = regexp.MustCompile(`(?i)[_\[.$:-]gt(?:\]|%5d)?=\{\{\s*incremental\s*\.\s*(?:value|watermark|from)\s*\}\}`)
+)
 
-// checkStatementRange warns about SQL that requests rows strictly after the value: without a lag it loses rows that
-// have the same value.
-func checkStatementRange(c *checker, step *playbook.Step) {
+// checkBeyondValue warns about a request for rows strictly after the value: without a lag it loses rows that have the same value.
+func checkBeyondValue(c *checker, step *playbook.Step) {
 	i := step.Incremental
-	node := c.pb.ResolveAction(step.Action).Field(playbook.FieldStatement)
-	if node == nil || i.OpenStart || i.Lag != 0 || i.Type == incremental.Token || cursorIsKey(i, c.pb, step) {
+	if i.OpenStart || i.Lag != 0 || i.Type == incremental.Token || cursorIsKey(i, c.pb, step) {
 		return
 	}
-	if at := beyondValue.FindStringIndex(node.Raw); at != nil {
-		c.Warnf(node.Position(len([]rune(node.Raw[:at[0]]))), codeIncremental,
-			"> loses rows that have the same cursor as the last row and are written after it; write >= {{ incremental.value }}: rows that are read again are recognized")
+	action := c.pb.ResolveAction(step.Action)
+	if node := action.Field(playbook.FieldStatement); node != nil {
+		if at := beyondValue.FindStringIndex(node.Raw); at != nil {
+			c.Warnf(node.Position(len([]rune(node.Raw[:at[0]]))), codeIncremental,
+				"> loses rows that have the same cursor as the last row and are written after it; write >= {{ incremental.value }}: rows that are read again are recognized")
+		}
+		return
 	}
+	for _, node := range action.ValueNodes() {
+		if at := beyondIn("", node); at != nil {
+			c.Warnf(at.Pos, codeIncremental, "greater than (gt) loses rows that have the same cursor as the last row and are written after it; "+
+				"request greater than or equal (gte), and rows that are read again are recognized; if the API has only gt, set range_start: open and a lag")
+			return
+		}
+	}
+}
+
+// beyondIn returns the first value of a key that requests rows strictly after the value; nil for none.
+func beyondIn(key string, node *playbook.Node) *playbook.Node {
+	if node == nil {
+		return nil
+	}
+	for _, item := range node.Items {
+		if at := beyondIn("", item); at != nil {
+			return at
+		}
+	}
+	for _, entry := range node.Entries {
+		if at := beyondIn(entry.Key, entry.Value); at != nil {
+			return at
+		}
+	}
+	isValue := beyondKey.MatchString(key) && namesMember([]*playbook.Node{node}, "value", "watermark", "from")
+	if node.Template != nil && (isValue || beyondValue.MatchString(node.Raw) || beyondURL.MatchString(node.Raw)) {
+		return node
+	}
+	return nil
 }
 
 // checkRowOrder warns about an order of rows that has no effect.
@@ -167,7 +203,7 @@ func checkSlices(c *checker, step *playbook.Step) {
 		return
 	}
 	nodes := c.pb.ResolveAction(step.Action).ValueNodes()
-	if !namesMember(nodes, "to") && !namesMember(nodes, "from") {
+	if !namesMember(nodes, "to", "from") {
 		c.Errorf(placeOfField(i, "step"), codeIncremental,
 			`no field of step %q uses incremental.from or incremental.to, so each slice would read the same rows; use them, for example params: {since: "{{ incremental.from }}", before: "{{ incremental.to }}"}`, step.Name)
 	}
@@ -294,12 +330,12 @@ var (
 	orNull  = regexp.MustCompile(`(?i)\bis\s+null\b|\bcoalesce\s*\(`)
 )
 
-// namesMember reports whether a template or statement in nodes uses a member of `incremental`.
-func namesMember(nodes []*playbook.Node, member string) bool {
+// namesMember reports whether a template or statement in nodes uses one of the members of `incremental`.
+func namesMember(nodes []*playbook.Node, oneOf ...string) bool {
 	return slices.ContainsFunc(nodes, func(node *playbook.Node) bool {
 		return slices.ContainsFunc(node.Refs(), func(ref expression.Ref) bool {
 			members := playbook.ConstantMembers(ref.Path)
-			return ref.Root == playbook.IncrementalWord && len(members) > 0 && members[0] == member
+			return ref.Root == playbook.IncrementalWord && len(members) > 0 && slices.Contains(oneOf, members[0])
 		})
 	})
 }
