@@ -187,8 +187,8 @@ var layers = []struct {
 	},
 	{
 		"activities",
-		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/keyring", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect", "internal/base/connection", "internal/base/sleep", "internal/base/private", "internal/base/egress", "internal/base/bucket", "internal/base/known", "internal/base/audit"}),
-		"tools know the boundary structs, what connections are, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, how to wait, which files are the programs' own, which addresses may be reached, how object stores are opened, how denials reach the audit log, and nothing of the workflows that call them",
+		slices.Concat(running, []string{"internal/base/secrets", "internal/base/seal", "internal/base/keyring", "internal/base/callback", "internal/base/bookshelf", "internal/base/meter", "internal/base/answers", "internal/base/slots", "internal/base/heartbeat", "internal/base/visibility", "internal/base/connect", "internal/base/connection", "internal/base/sleep", "internal/base/private", "internal/base/egress", "internal/base/bucket", "internal/base/known", "internal/base/audit", "internal/base/awskeys"}),
+		"tools know the boundary structs, what connections are, what masks and seals secrets and makes tokens, where playbooks are found by name, how answers are given and how many at a time, how an activity shows that it is alive, how runs are listed, what the server's errors mean, how to wait, which files are the programs' own, which addresses may be reached, how object stores are opened, how denials reach the audit log, with which keys requests to AWS are signed, and nothing of the workflows that call them",
 	},
 }
 
