@@ -15,11 +15,12 @@ import (
 
 // SecretSource says where to read the value of a secret field: {from: file, path: shop, field: password}.
 type SecretSource struct {
-	// From is FromFile, FromEnv, FromVault or FromAWS.
+	// From is FromFile, FromEnv, FromVault, FromAWS or FromGCP.
 	From string
 	// Path is the file, relative to the directory of secrets, or the path in Vault.
 	Path string
-	// Name is the environment variable, or the name or ARN of a secret in AWS Secrets Manager.
+	// Name is the environment variable, or the name of a secret in AWS Secrets Manager (or its ARN) or in Google
+	// Cloud Secret Manager.
 	Name string
 	// Region is that of AWS; "" for the usual one.
 	Region string
@@ -35,7 +36,13 @@ const (
 	FromEnv   = "env"
 	FromVault = "vault"
 	FromAWS   = "aws"
+	FromGCP   = "gcp"
 )
+
+// isStored reports whether a server has the secret, and not the worker's machine.
+func (s SecretSource) isStored() bool {
+	return s.From == FromVault || s.From == FromAWS || s.From == FromGCP
+}
 
 // usualRefresh is the default of Refresh.
 const usualRefresh = 5 * time.Minute
@@ -50,6 +57,8 @@ func (s SecretSource) String() string {
 		text = "Vault path " + s.Path
 	case FromAWS:
 		text = "AWS secret " + s.Name
+	case FromGCP:
+		text = "Google secret " + s.Name
 	}
 	if s.Field != "" {
 		text += ", field " + s.Field
@@ -104,8 +113,11 @@ func (s section) readSource() (source SecretSource) {
 	case FromAWS:
 		s.refuseUnknown([]string{"from", "name", "region", "field", "refresh"})
 		source.Name, source.Region = s.requiredText("name"), s.optionalText("region")
+	case FromGCP:
+		s.refuseUnknown([]string{"from", "name", "field", "refresh"})
+		source.Name = s.requiredText("name")
 	default:
-		s.d.recordProblem(s.pathOf("from"), "must have file, env, vault or aws as %s", s.keyName("from"))
+		s.d.recordProblem(s.pathOf("from"), "must have file, env, vault, aws or gcp as %s", s.keyName("from"))
 	}
 	source.Field, source.Refresh = s.optionalText("field"), s.readDuration("refresh", usualRefresh)
 	return source

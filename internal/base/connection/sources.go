@@ -77,7 +77,7 @@ var ErrUnreadable = errors.New("the secret cannot be read")
 // Read returns the value of a source. It is read again if the cached one is old, the file has changed, or anew is
 // true. The error is ErrMissing or ErrUnreadable, with the source.
 func (s *Sources) Read(source SecretSource, anew bool) (string, error) {
-	if source.From == FromVault || source.From == FromAWS {
+	if source.isStored() {
 		return s.readStored(source, anew)
 	}
 	s.mu.Lock()

@@ -176,7 +176,8 @@ func TestResolve(t *testing.T) {
 	_, err := connection.ResolveSources(`{"bearer": {"from": "file", "path": "none"}}`, read)
 	require.ErrorIs(t, err, connection.ErrMissing)
 	for configured, problem := range map[string]string{
-		`{"bearer": {"from": "gcp", "path": "x"}}`:                     "bearer from: must have file, env, vault or aws as bearer.from",
+		`{"bearer": {"from": "gcp", "path": "x"}}`:                     "bearer path: has an unknown key in bearer, expected one of from, name, field, refresh",
+		`{"bearer": {"from": "azure", "path": "x"}}`:                   "bearer from: must have file, env, vault, aws or gcp as bearer.from",
 		`{"bearer": {"from": "vault", "path": "x"}}`:                   "bearer path: must have a path in Vault as bearer.path, such as kv/data/shop",
 		`{"bearer": {"from": "vault", "path": "kv/../sys/x"}}`:         "bearer path: must have a path in Vault",
 		`{"bearer": {"from": "vault", "path": "/kv/x"}}`:               "bearer path: must have a path in Vault",
@@ -189,7 +190,7 @@ func TestResolve(t *testing.T) {
 		`{"bearer": {"from": "file", "path": "/x"}}`:                   "bearer path: must have a path below the secrets directory",
 		`{"bearer": {"from": "file", "path": "x", "feild": "canary"}}`: "bearer feild: has an unknown key in bearer (did you mean field?), expected one of from, path, field, refresh",
 		`{"bearer": {"from": "env", "name": "x", "refresh": "5"}}`:     "bearer refresh: must have a duration as bearer.refresh, such as 30s or 5m",
-		`{"bearer": {"token": "canary"}}`:                              "bearer from: must have file, env, vault or aws as bearer.from",
+		`{"bearer": {"token": "canary"}}`:                              "bearer from: must have file, env, vault, aws or gcp as bearer.from",
 		`{"host": {"from": "file", "path": "x"}, "bearer": "x"}`:       "host: must have a URL as host",
 		`{"url": "postgres://db.test", "bearer": "x"}`:                 "bearer: has url (for a database) and bearer (for http); keep one",
 		`{"password": "canary"}`:                                       "url: must have url, as text",

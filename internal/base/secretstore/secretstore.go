@@ -1,4 +1,5 @@
-// Package secretstore reads secrets from HashiCorp Vault and AWS Secrets Manager, for connections that have them there.
+// Package secretstore reads secrets from HashiCorp Vault, AWS Secrets Manager and Google Cloud Secret Manager, for connections
+// that have them there.
 package secretstore
 
 import (
@@ -18,6 +19,7 @@ func FromEnvironment(lookup func(name string) (string, bool)) map[string]connect
 	return map[string]connection.SecretStore{
 		connection.FromVault: newVault(lookup, time.Now),
 		connection.FromAWS:   newSecretsManager(lookup),
+		connection.FromGCP:   newSecretManager(lookup, loginToGoogle),
 	}
 }
 

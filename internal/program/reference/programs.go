@@ -76,6 +76,8 @@ var variables = []variable{
 	{"REPRISE_VAULT_LOGIN_FILE", ofWorkers + ", and serve", "A file that has the token of Vault, the secret ID of `approle`, or the service account's token of `kubernetes`. It is read at each login.", "none; for `kubernetes` the pod's token", "/run/secrets/vault-secret-id"},
 	{"REPRISE_VAULT_MOUNT", ofWorkers + ", and serve", "The mount of Vault's login method.", "the name of the method", "teams/approle"},
 	{"AWS_ENDPOINT_URL_SECRETS_MANAGER", ofWorkers + ", and serve", "The URL of AWS Secrets Manager, for secrets with `from: aws`. AWS's variables for credentials and regions also apply.", "that of the region", "https://vpce-1.secretsmanager.eu-central-1.vpce.amazonaws.com"},
+	{"GOOGLE_CLOUD_PROJECT", ofWorkers + ", and serve", "The project of secrets with `from: gcp` whose names lack one. Google's variables for credentials also apply, such as `GOOGLE_APPLICATION_CREDENTIALS`.", "that of the credentials", "shop-prod"},
+	{"CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER", ofWorkers + ", and serve", "The URL of Google Cloud Secret Manager, for secrets with `from: gcp`.", "that of the location", "https://secretmanager-shop.p.googleapis.com"},
 	{"TEMPORAL_ADDRESS", ofPrograms, "The host:port of the Temporal server. Same as `--address`. Temporal's other variables also apply, such as `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` and `TEMPORAL_PROFILE`.", "for starter a local server, for worker 127.0.0.1:7233", "temporal.example.com:7233"},
 	{"TEMPORAL_API_KEY_FILE", ofPrograms, "A file that has the value of `TEMPORAL_API_KEY`, in its place. It is read again when it changes.", "none", "/var/run/secrets/temporal/api-key"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", ofPrograms, "The URL to which metrics and traces are sent, as OTLP over HTTP. OpenTelemetry's other variables also apply, such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER` and `OTEL_SDK_DISABLED`.", "nothing is sent", "http://localhost:4318"},
@@ -91,7 +93,7 @@ var files = []file{
 		"The file of `--connections`: a map of names to connections. A connection for `http` is `https://user:password@host`, `bearer:TOKEN` or " +
 			"`header:NAME: VALUE`, the last two optionally followed by `@` and the host, or a map of what is sent: `bearer`, `basic`, `header`, `headers`, " +
 			"`query`, `oauth2`, `session`, `jwt`, `aws` and `tls`, with `host` and `cookies: keep` beside them. A connection for `postgres` is a URL, or a map of `url`, `user` and `password`. `uses` limits the `tools` and `task_queues` that may use one. " +
-			"A secret is a text, or `{from: file, path: PATH}`, `{from: env, name: NAME}`, `{from: vault, path: PATH}` or `{from: aws, name: NAME}`, with `field` and `refresh`. The file is read again when it changes. " +
+			"A secret is a text, or `{from: file, path: PATH}`, `{from: env, name: NAME}`, `{from: vault, path: PATH}`, `{from: aws, name: NAME}` or `{from: gcp, name: NAME}`, with `field` and `refresh`. The file is read again when it changes. " +
 			"Connections that are not in the file are read from `REPRISE_AUTH_NAME`.",
 		`pg_main: postgres://user:password@db.example.com/clinic
 crm: bearer:TOKEN@https://crm.example.com
