@@ -65,7 +65,8 @@ type overview struct {
 	again                     map[string][]runs.Found
 	counted                   map[string]int // open runs on the server by what its list says of them, where there are more than were read
 	today, yesterday          shownCounts
-	partial, partialYesterday int // partial successes since midnight, and since yesterday
+	partial, partialYesterday int  // partial successes since midnight, and since yesterday
+	partialPending            bool // these are not known yet
 	calls                     int
 }
 
@@ -231,7 +232,7 @@ func (s *Server) readOverview(r *http.Request, now time.Time, needs bool) (*over
 	group.Go(count(&o.today, today, &calls[0]))
 	group.Go(count(&o.yesterday, yesterday, &calls[1]))
 	group.Go(func() error { return s.countOpen(r.Context(), o, &calls[2]) })
-	group.Go(func() error { return s.brokenLately(r.Context(), o, today, yesterday, needs, &calls[3]) })
+	group.Go(func() error { return s.brokenLately(r.Context(), o, dayTimes{today, yesterday, now}, needs, &calls[3]) })
 	err := group.Wait()
 	for _, made := range calls {
 		o.calls += made
@@ -309,9 +310,9 @@ func (s *silences) countKinds(o *overview, now time.Time) map[string]int {
 
 // brokenLately lists the runs since yesterday that failed or succeeded in part, and counts the latter. again says that those are
 // looked for which run iterations of them again.
-func (s *Server) brokenLately(ctx context.Context, o *overview, today, yesterday time.Time, again bool, calls *int) error {
+func (s *Server) brokenLately(ctx context.Context, o *overview, at dayTimes, again bool, calls *int) error {
 	*calls = 1
-	page, err := s.Runs.Page(ctx, runs.Filter{Broken: true, EndedSince: yesterday}, brokenListed, nil)
+	page, err := s.Runs.Page(ctx, runs.Filter{Broken: true, EndedSince: at.yesterday}, brokenListed, nil)
 	if errors.Is(err, runs.ErrNoAttributes) {
 		return nil
 	}
@@ -319,36 +320,59 @@ func (s *Server) brokenLately(ctx context.Context, o *overview, today, yesterday
 		return err
 	}
 	o.broken = page.Runs
-	if err := s.countPartial(ctx, o, page.Next != nil, today, yesterday, calls); err != nil {
-		return err
-	}
 	retried := lists.Filter(o.broken, func(run runs.Found) bool { return run.DeadLetters > 0 })
+	var group errgroup.Group
+	counted := 0
+	group.Go(func() error { return s.countPartial(ctx, o, page.Next != nil, at, &counted) })
 	if again && len(retried) > 0 {
 		*calls++
-		o.again, err = s.Runs.Reprocesses(ctx, retried)
+		group.Go(func() (err error) {
+			o.again, err = s.Runs.Reprocesses(ctx, retried)
+			return err
+		})
 	}
+	err = group.Wait()
+	*calls += counted
 	return err
 }
 
-// countPartial counts the partial successes among the listed runs, or on the server where more were not listed.
-func (s *Server) countPartial(ctx context.Context, o *overview, more bool, today, yesterday time.Time, calls *int) error {
-	for _, of := range []struct {
-		since time.Time
-		into  *int
-	}{{today, &o.partial}, {yesterday, &o.partialYesterday}} {
-		if !more {
-			*of.into = len(lists.Filter(o.broken, func(run runs.Found) bool {
-				return run.Status == interpreter.Partial && !run.EndedAt.Before(of.since)
+// dayTimes are the beginning of the day and of the day before, and the time of the page.
+type dayTimes struct{ today, yesterday, now time.Time }
+
+// countPartial counts the partial successes among the listed runs, or on the server where more were not listed. Such counts are
+// cached like those of all ended runs.
+func (s *Server) countPartial(ctx context.Context, o *overview, more bool, at dayTimes, calls *int) error {
+	count := func(ctx context.Context, since time.Time) (runs.EndedCounts, error) {
+		n, err := runs.CountRuns(ctx, s.Runs, runs.Filter{Status: interpreter.Partial, EndedSince: since})
+		return runs.EndedCounts{Completed: n}, err // these are the partial successes
+	}
+	if !more {
+		since := func(when time.Time) int {
+			return len(lists.Filter(o.broken, func(run runs.Found) bool {
+				return run.Status == interpreter.Partial && !run.EndedAt.Before(when)
 			}))
-			continue
 		}
-		*calls++
-		var err error
-		if *of.into, err = runs.CountRuns(ctx, s.Runs, runs.Filter{Status: interpreter.Partial, EndedSince: of.since}); err != nil {
+		o.partial, o.partialYesterday = since(at.today), since(at.yesterday)
+		return nil
+	}
+	var group errgroup.Group
+	var counted [2]shownCounts
+	var asked [2]bool
+	for i, since := range []time.Time{at.today, at.yesterday} {
+		group.Go(func() (err error) {
+			counted[i], asked[i], err = s.partial.countsOf(ctx, count, since, at.now)
 			return err
+		})
+	}
+	err := group.Wait()
+	for i := range counted {
+		o.partialPending = o.partialPending || counted[i].isPending
+		if asked[i] {
+			*calls++
 		}
 	}
-	return nil
+	o.partial, o.partialYesterday = counted[0].Completed, counted[1].Completed
+	return err
 }
 
 // setTiles sets the counts, each with a link to the runs counted. open are those of open runs, by their kinds.
@@ -382,13 +406,13 @@ func (o *overview) setTiles(query url.Values, open map[string]int) {
 	late.When = "of the open ones" // which other tiles count too
 	o.Tiles = []countTile{
 		closed("Failed", interpreter.Failed, pending, o.today.Failed, o.yesterday.Failed),
-		closed("Partial success", interpreter.Partial, false, o.partial, o.partialYesterday),
+		closed("Partial success", interpreter.Partial, o.partialPending, o.partial, o.partialYesterday),
 		now("Need a person", interpreter.Awaiting, nowPerson),
 		now("No worker", interpreter.RetryPending, nowNoWorker),
 		now("Waiting", interpreter.RetryPending, runs.DoingWait),
 		now("Running", interpreter.Running, runs.DoingWork),
 		late,
-		closed("Completed", interpreter.Completed, pending, max(0, o.today.Completed-o.partial), max(0, o.yesterday.Completed-o.partialYesterday)),
+		closed("Completed", interpreter.Completed, pending || o.partialPending, max(0, o.today.Completed-o.partial), max(0, o.yesterday.Completed-o.partialYesterday)),
 	}
 }
 

@@ -83,6 +83,12 @@ func TestPendingCounts(t *testing.T) {
 	require.NoError(t, templates()["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
 	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "failed and completed runs")
 	require.Equal(t, 1, strings.Count(page.String(), "0 since yesterday"), "partial successes, which are known")
+	page.Reset()
+	o = &overview{Zone: "UTC", partialPending: true}
+	o.setTiles(nil, nil)
+	require.NoError(t, templates()["runs"].ExecuteTemplate(&page, "content", frame{Content: &runsView{overview: o}}))
+	require.Equal(t, 2, strings.Count(page.String(), `aria-label="being counted"`), "partial successes, and completed runs without these")
+	require.Equal(t, 1, strings.Count(page.String(), "0 since yesterday"), "failed runs")
 	require.Contains(t, styleText, fmt.Sprintf("grid-template-columns: repeat(%d, 1fr)", len(o.Tiles)), "one row on a wide screen")
 }
 

@@ -76,6 +76,7 @@ type Server struct {
 	secret   []byte // of the forms
 	silences silences
 	ended    endedCounts
+	partial  endedCounts // of partial successes
 	faults   faults
 	glanced  glanceCache
 	openSets openSets
