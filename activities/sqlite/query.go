@@ -51,12 +51,14 @@ func runQuery(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatem
 	if isVacuum(query) {
 		return sqltool.RowsAffected(0), conn.vacuumFile(ctx)
 	}
-	rows, columns, err := selectRows(ctx, conn, query, limit)
+	rows, times, err := selectRows(ctx, conn, query, limit)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	if columns > 0 {
-		return interpreter.ToolResult{Data: expression.Of(rows.List)}, nil
+	if len(rows.Columns) > 0 {
+		result := interpreter.ToolResult{Data: expression.Of(rows.List)}
+		result.Meta.Notes = textTimeNotes(ctx, conn, query, rows.List, times)
+		return result, nil
 	}
 	conn.statement = false
 	return countChanges(ctx, conn, query.Parsed.Verb())
@@ -78,6 +80,9 @@ func tooBigError(s *sqltool.BoundStatement, err error, limit int64) error {
 		"select less of it, for example with substr(), or fewer columns", s.Step, limit)
 }
 
+// timeTypes are the declared types of columns whose texts the driver reads as times.
+var timeTypes = []string{"DATE", "DATETIME", "TIMESTAMP"}
+
 // wideRow is how many columns of a row may be as large as the whole result; the driver reads a
 // row as a whole before it can be counted.
 const wideRow = 8
@@ -94,33 +99,35 @@ func largestValue(s *sqltool.BoundStatement, limit int64, columns int) int64 {
 	return largest + 1<<10 // what a row takes beside its values
 }
 
-func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (*sqltool.RowCollector, int, error) {
+// selectRows runs a statement, and returns its rows and the names of the columns that the driver reads as times.
+func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, limit int64) (*sqltool.RowCollector, []string, error) {
 	numbered := query.Parsed.NumberParams(query.Values, true, false)
 	args := lists.Map(numbered.Order, func(index int) any { return typedParameter(query.Values[index]) })
 	result, err := boundQuery(ctx, conn, query, numbered.Text, args, limit)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	defer func() { _ = result.Close() }()
 	types, err := result.ColumnTypes()
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	names := lists.Map(types, (*sql.ColumnType).Name)
 	rows, err := sqltool.NewRows(query.Step, names, limit)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	for result.Next() {
 		row, _, size, err := scanRow(result, types, rows)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		if err := rows.AddRow(ctx, row, size); err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 	}
-	return rows, len(names), result.Err()
+	isTime := func(column *sql.ColumnType) bool { return slices.Contains(timeTypes, strings.ToUpper(column.DatabaseTypeName())) }
+	return rows, lists.Map(lists.Filter(types, isTime), (*sql.ColumnType).Name), result.Err()
 }
 
 // boundQuery runs a statement whose values may not be larger than its limit allows.
