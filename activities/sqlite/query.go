@@ -126,7 +126,9 @@ func selectRows(ctx context.Context, conn *guardedConn, query *sqltool.BoundStat
 			return nil, nil, err
 		}
 	}
-	isTime := func(column *sql.ColumnType) bool { return slices.Contains(timeTypes, strings.ToUpper(column.DatabaseTypeName())) }
+	isTime := func(column *sql.ColumnType) bool {
+		return slices.Contains(timeTypes, strings.ToUpper(column.DatabaseTypeName()))
+	}
 	return rows, lists.Map(lists.Filter(types, isTime), (*sql.ColumnType).Name), result.Err()
 }
 
