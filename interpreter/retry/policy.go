@@ -31,6 +31,12 @@ type counter struct {
 	SuccessesSince time.Time `json:"successes_since,omitzero"`
 }
 
+// resetFailures resets what is counted of failures.
+func (c *counter) resetFailures() { c.Failures, c.FailuresSince = 0, time.Time{} }
+
+// resetSuccesses resets what is counted of successes.
+func (c *counter) resetSuccesses() { c.Successes, c.SuccessesSince = 0, time.Time{} }
+
 // NewCounters returns the counters of n policies.
 func NewCounters(n int) Counters { return Counters{Policies: make([]counter, n)} }
 
@@ -39,7 +45,7 @@ func (c *Counters) resetFailures(policies []*playbook.Policy) {
 	c.NamedInRow = 0
 	for i, policy := range policies {
 		if !policy.Then.Restart {
-			c.Policies[i].Failures, c.Policies[i].FailuresSince = 0, time.Time{}
+			c.Policies[i].resetFailures()
 		}
 	}
 }
@@ -59,9 +65,9 @@ func (c *Counters) ResetSettled(policy int, polls bool) {
 	switch {
 	case policy == 0:
 	case polls:
-		c.Policies[policy-1].Successes, c.Policies[policy-1].SuccessesSince = 0, time.Time{}
+		c.Policies[policy-1].resetSuccesses()
 	default:
-		c.Policies[policy-1].Failures, c.Policies[policy-1].FailuresSince = 0, time.Time{}
+		c.Policies[policy-1].resetFailures()
 	}
 	c.NamedInRow, c.Named = 0, 0
 }
@@ -81,7 +87,7 @@ func (c *Counters) ResetResumed(policies []*playbook.Policy) {
 func (c *Counters) NewRequest(policies []*playbook.Policy) {
 	for i, policy := range policies {
 		if policy.Then.NextCall == nil {
-			c.Policies[i].Successes, c.Policies[i].SuccessesSince = 0, time.Time{}
+			c.Policies[i].resetSuccesses()
 		}
 	}
 }

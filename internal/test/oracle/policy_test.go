@@ -6,7 +6,8 @@ import (
 )
 
 // A policy of a retry. What a key of one is, how it is written, drawn and predicted is in this file alone: a new key
-// is a field of policy, a line of yaml, a draw in failing, polling or pagePolicy, and a rule in counts, wait or goes.
+// is a field of policy, a line of yaml, a draw in failing, polling or pagePolicy, and a rule in counts, wait or goes. A key
+// that counts is also reset by a person's retry-now (awaitsPerson).
 
 type policy struct {
 	when, stop  expr
