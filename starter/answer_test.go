@@ -181,7 +181,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	require.True(t, awaits.Until.After(awaits.Since.Add(time.Hour)), "the time begins anew")
 	require.Equal(t, runs.HeldByAnswer, status.Steps[0].HeldBy)
 	shown := d.does("status", id)
-	require.Regexp(t, `(?m)^import: awaits an answer for \w+, until [-\d: ]+ UTC$`, shown)
+	require.Regexp(t, `(?m)^import: awaiting an answer for \w+, until [-\d: ]+ UTC$`, shown)
 	require.Contains(t, shown, "import: [######--------------] 3 of 10, reading rows\n")
 	require.Contains(t, shown, "starter complete "+id+" import\n")
 
@@ -206,7 +206,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	} {
 		require.Contains(t, d.refuses(wrong.status, wrong.args...), wrong.says)
 	}
-	require.Contains(t, d.refuses(exitcode.Failed, "approve", id), "these attempts await an answer:\n  import attempt 3 awaits an answer for ")
+	require.Contains(t, d.refuses(exitcode.Failed, "approve", id), "these attempts await an answer:\n  import attempt 3 awaiting an answer for ")
 
 	require.Equal(t, id+": import attempt 3 is complete\n", d.does("complete", id, "import", "--result", "-", "--by", "grace"))
 	result := d.ends(id)
@@ -312,7 +312,7 @@ func TestAnswersInLoops(t *testing.T) {
 			require.Equal(t, "Load 8?", status.Steps[0].Iterations[3].Awaits.Approval.Message)
 			shown := d.does("status", id, "--step", "ask")
 			require.Contains(t, shown, "5 awaiting an answer")
-			require.Regexp(t, `(?m)^  \[3\] awaits an answer for [\w.]+, attempt 1: Load 8\?$`, shown)
+			require.Regexp(t, `(?m)^  \[3\] awaiting an answer for [\w.]+, attempt 1: Load 8\?$`, shown)
 			require.Equal(t, []interpreter.Status{"awaiting", "awaiting", "awaiting"}, []interpreter.Status{status.Status, status.Steps[0].Status, status.Steps[0].Iterations[3].Status})
 			require.Equal(t, status.Steps[0].Since, status.Since)
 			d.listedAs(interpreter.Awaiting, id)
@@ -325,7 +325,7 @@ func TestAnswersInLoops(t *testing.T) {
 			require.Contains(t, says, "    starter approve "+id+" ask --index 4\n")
 			require.Contains(t, d.refuses(exitcode.Failed, "reject", id, "ask"), "5 iterations of step ask await an answer; name one with --index")
 			says = d.refuses(exitcode.Failed, "reject", id, "ask", "--index", "5")
-			require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
+			require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaiting an answer for ")
 
 			require.Equal(t, id+": ask[3]: reject, by ada\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
 			require.Equal(t, id+": ask[3] already has this answer\n", d.does("reject", id, "ask", "--index", "3", "--by", "ada"))
@@ -350,7 +350,7 @@ func TestAnswerToAnIterationThatHasNotBegun(t *testing.T) {
 	d.awaits(id, 1, 1)
 	says := d.refuses(exitcode.Failed, "approve", id, "ask", "--index", "1", "--by", "ada")
 	require.Contains(t, says, "ask[1] has not started, or ended so long ago that the server has deleted it")
-	require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaits an answer for ")
+	require.Contains(t, says, "these attempts await an answer:\n  ask[0] awaiting an answer for ")
 	for _, index := range []string{"0", "1"} {
 		d.awaits(id, 1, 1)
 		d.does("approve", id, "ask", "--index", index, "--by", "ada")

@@ -117,7 +117,7 @@ func TestStatusShowsChildRuns(t *testing.T) {
 	require.Contains(t, said, "starter retry-now '"+alone+"'\n")
 	require.Contains(t, said, "starter status "+id+" each\n")
 	said = d.does("status", id, "--step", "each")
-	require.Contains(t, said, "[0] running, attempt 1, runs "+first+"\n      ask awaits an answer for ")
+	require.Contains(t, said, "[0] running, attempt 1, runs "+first+"\n      ask awaiting an answer for ")
 	require.Contains(t, said, "[1] running, attempt 1, runs "+second+"\n      flaky retry_pending, attempt 2 of 3, in 1")
 	require.Contains(t, said, "starter approve '"+first+"' ask\n")
 	require.Contains(t, said, "starter retry-now '"+second+"'\n")

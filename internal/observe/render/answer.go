@@ -28,7 +28,7 @@ func AttemptName(to interpreter.AnswerTo) string {
 
 // DescribeAwaited describes since when an attempt has waited for its answer, and until when it will.
 func DescribeAwaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
-	text := "awaits an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
+	text := "awaiting an answer for " + terminal.Duration(now.Sub(awaits.Since).Round(time.Second))
 	if awaits.Until.IsZero() {
 		return text
 	}

@@ -130,6 +130,13 @@ func TestFailedIterations(t *testing.T) {
 	row := between(body, of, "</tr>")
 	require.Contains(t, row, "2 iterations: ")
 	require.Contains(t, row, "Run 2 open iterations again…")
+	browser := testenv.NewBrowser(t)
+	browser.Open(w.url + "/?key=" + key)
+	require.Eventually(t, func() bool { return browser.Eval(`document.title`) == "Runs – Reprise" }, patience, 50*time.Millisecond)
+	browser.Open(w.url + "/failed")
+	browser.Screen(768, "light")
+	require.Eventually(t, func() bool { return browser.Eval(`document.querySelector('td.step a') !== null`) == "true" }, patience, 50*time.Millisecond)
+	require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('td.step a')].every(a => a.getClientRects().length === 1)`), "short names stay on one line")
 	for query, has := range map[string]bool{"refused": true, "REFUSED": true, "no such error": false} {
 		_, body, _ = w.get("/failed?q=" + url.QueryEscape(query))
 		require.Equal(t, has, strings.Contains(body, of), query)
