@@ -268,7 +268,7 @@ func (t *Tool) isPrivate(at string) bool {
 	if err != nil { // it is not there, and cannot be a link
 		real = at
 	}
-	if files.NamesPath(at) || files.NamesPath(real) || private.IsName(filepath.Base(real)) || private.IsServers(real) {
+	if files.NamesPath(at) || files.NamesPath(real) || private.IsName(filepath.Base(real)) || private.IsServerDatabase(real) {
 		return true
 	}
 	info, err := os.Stat(real)

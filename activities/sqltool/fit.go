@@ -47,7 +47,8 @@ func (c Column) columnReader(d *Dialect) Reader {
 	return d.ReaderOf(c.Type)
 }
 
-// fitColumn has the values of a column as it reads them.
+// fitColumn replaces the values of a column by those that the column returns once they are written. A value that does
+// not fit fails the write, rejects its row, or is discarded, as the sink says.
 func (w *TableWrite) fitColumn(d *Dialect, column Column, reads Reader) error {
 	var marked []bool
 	owned := false // the rows are those of the write alone

@@ -10,7 +10,7 @@ import (
 	"reprise/interpreter/expression"
 )
 
-// fromRows is in a statement for a type that follows from rows which are not known.
+// fromRows replaces, in a planned statement, a column type that depends on rows which are not known yet.
 const fromRows = "…"
 
 // PlanWrite predicts what a write would do to its table in its present form. It uses the code of SettleWrite and changes

@@ -893,7 +893,7 @@ func (s *stage) dropLeftOver(ctx context.Context) error {
 		return err
 	}
 	for _, one := range found {
-		// A write that uses the table keeps it for now, and an error of the update is not one of this write.
+		// A table that another write is using stays for now. If the update fails, this write still succeeds.
 		_ = s.tx.TryPart(ctx, func() error {
 			n, err := s.tx.Exec(ctx, "UPDATE "+StagingTable+" SET dropped_at = "+d.Now+" WHERE id = $1 AND "+left, one.id, s.write.QuotedTable())
 			if n == 0 || err != nil {

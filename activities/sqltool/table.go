@@ -396,13 +396,13 @@ func (w *TableWrite) pickRows(rows []int) *TableWrite {
 	rest.Rows, rest.known, rest.chunks = make([]map[string]any, len(rows)), nil, nil
 	rest.numbers = make([]int, len(rows))
 	if w.known != nil {
-		rest.known = pickFrom(w.known, rows)
+		rest.known = elementsAt(w.known, rows)
 	}
 	if w.firsts != nil {
-		rest.firsts = pickFrom(w.firsts, rows)
+		rest.firsts = elementsAt(w.firsts, rows)
 	}
 	if w.counts != nil {
-		rest.counts = pickFrom(w.counts, rows)
+		rest.counts = elementsAt(w.counts, rows)
 	}
 	for at, i := range rows {
 		rest.Rows[at], rest.numbers[at] = w.Rows[i], w.OriginalNumber(i)
@@ -410,8 +410,8 @@ func (w *TableWrite) pickRows(rows []int) *TableWrite {
 	return &rest
 }
 
-// pickFrom returns the elements of a list at some positions, in the order of the positions.
-func pickFrom[T any](list []T, at []int) []T {
+// elementsAt returns the elements of a list at some positions, in the order of the positions.
+func elementsAt[T any](list []T, at []int) []T {
 	return lists.Map(at, func(i int) T { return list[i] })
 }
 

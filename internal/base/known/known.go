@@ -54,7 +54,7 @@ func OpenFolder(folder, keys string) (*Playbooks, error) {
 	return p, err
 }
 
-// LogTo sets who gets what is wrong with a changed file of keys.
+// LogTo sets the logger for errors in a changed file of keys.
 func (p *Playbooks) LogTo(logger *slog.Logger) {
 	if p != nil && p.keys != nil {
 		p.keys.LogTo(logger)

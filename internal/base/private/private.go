@@ -41,9 +41,9 @@ func InPath(path string) bool {
 	return false
 }
 
-// IsServers reports whether a file is the database of a local server or one of its companion files, which a key file
+// IsServerDatabase reports whether a file is the database of a local server or one of its companion files, which a key file
 // with the database's name shows.
-func IsServers(path string) bool {
+func IsServerDatabase(path string) bool {
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		path = strings.TrimSuffix(path, suffix)
 	}

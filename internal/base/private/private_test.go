@@ -55,9 +55,9 @@ func TestFilesByAnyName(t *testing.T) {
 	require.True(t, files.ContainsFile(info))
 	require.False(t, files.IsNamed(info))
 	put("t.db.key")
-	require.True(t, private.IsServers(filepath.Join(folder, "t.db")))
-	require.True(t, private.IsServers(filepath.Join(folder, "t.db-wal")))
-	require.False(t, private.IsServers(other))
+	require.True(t, private.IsServerDatabase(filepath.Join(folder, "t.db")))
+	require.True(t, private.IsServerDatabase(filepath.Join(folder, "t.db-wal")))
+	require.False(t, private.IsServerDatabase(other))
 	require.True(t, files.NamesPath(filepath.Join(folder, "etc", "..", "new.yaml")))
 	require.False(t, files.NamesPath(other))
 }

@@ -15,8 +15,9 @@ import (
 	"reprise/interpreter"
 )
 
-// addTurn adds the wait for a turn under a rate limit that an activity made before its attempt, in seconds, and
-// returns when the attempt began. If several attempts are one pair of events, their waits become one wait before it.
+// addTurn adds an event for the seconds that an activity waited for its turn under a rate limit before it made its
+// attempt, and returns when the attempt began. If the history has one pair of events for several attempts, their waits
+// become one.
 func (p *projector) addTurn(id int64, which string, attempt Event, before int, seconds float64) time.Time {
 	if seconds <= 0 || attempt.At.IsZero() {
 		return attempt.At
