@@ -30,6 +30,7 @@ func (w *Watermark) Read(section *playbook.Incremental, data any, started time.T
 // readCursors reads the cursors of a page's rows.
 func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, started time.Time) *interpreter.ErrorObject {
 	form := section.CursorForm()
+	numbers := form.HasNumbers()
 	start, dated := incremental.CursorAt(section.Type, started)
 	bound := form.BeforeLag(w.Newest, section.Lag) // nothing is below none
 	newest, largest := newMaximum(w.Newest), newMaximum(w.Largest)
@@ -49,6 +50,9 @@ func (w *Watermark) readCursors(section *playbook.Incremental, rows []any, start
 		cursor, err := form.ParseInto(&positions, value)
 		if err != nil {
 			return StateError(incremental.TypeCursor, fmt.Sprintf("row %d: %s: %s; set `type`", at+1, section.CursorPath, err))
+		}
+		if numbers {
+			w.Times.Add(value)
 		}
 		w.Behind = w.Behind || bytes.Compare(cursor.Position, w.Largest.Position) < 0
 		if section.Ascending && bytes.Compare(cursor.Position, bound.Position) < 0 {

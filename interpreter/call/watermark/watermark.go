@@ -51,6 +51,8 @@ type Watermark struct {
 	Missing int `json:"missing,omitempty"`
 	// Lacking counts the rows that were kept although they do not even have the member of the cursor.
 	Lacking int `json:"lacking,omitempty"`
+	// Times counts the rows whose cursor is a number of seconds, milliseconds or microseconds since 1970.
+	Times incremental.NumericTimes `json:"times,omitzero"`
 	// Behind says that the last page has rows whose cursors are less than one of an earlier page.
 	Behind bool `json:"behind,omitempty"`
 }
@@ -175,6 +177,11 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 	if w.Lacking > 0 && w.Lacking == w.Rows {
 		warnings = append(warnings, fmt.Sprintf("%s: no row has %s, so the watermark has not moved; check cursor_path", where, section.CursorPath))
 	}
+	if mixed := w.mixedUnits(); mixed != "" {
+		warnings = append(warnings, fmt.Sprintf(
+			"%s: the rows and the watermark before them have %s in several units (%s), and the watermark is the largest number: later rows in a smaller unit are behind it and will not be read. "+
+				"Use a field with one unit, or a step with a state for each", where, section.CursorPath, mixed))
+	}
 	if w.Older > 0 {
 		verb := "comes"
 		if w.Older > 1 {
@@ -190,6 +197,15 @@ func (w *Watermark) Warnings(section *playbook.Incremental, where string, again 
 			where, rowsText(w.Early), expression.Text(w.Value.Value.Data)))
 	}
 	return warnings
+}
+
+// mixedUnits describes the units of cursors that are times as numbers, with that of the watermark before the call; "" if there are not several.
+func (w *Watermark) mixedUnits() string {
+	times := w.Times
+	if times != (incremental.NumericTimes{}) {
+		times.Add(w.Found.Value.Data)
+	}
+	return times.Mixed()
 }
 
 // skippedHint says what rows dated after the start mean for pages in the order of their cursors that are counted by a parameter: a row that

@@ -352,3 +352,35 @@ func TestNoRowHasTheCursor(t *testing.T) {
 		}
 	}
 }
+
+// TestUnitsAreMixed: numbers of seconds beside those of milliseconds are a warning, because the watermark passes all of the former.
+func TestUnitsAreMixed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		as, format string
+		found      any
+		pages      [][]any
+		mixed      string
+	}{
+		"in one page":    {"integer", "", nil, [][]any{rows(1700000000, "1700000000000", 1700000000001)}, "1 in seconds, 2 in milliseconds"},
+		"in two pages":   {"integer", "", nil, [][]any{rows(1700000000000000), rows(1700000000000)}, "1 in milliseconds, 1 in microseconds"},
+		"of a time":      {"time", "%ms", nil, [][]any{rows(1700000000000, 1700000000)}, "1 in seconds, 1 in milliseconds"},
+		"the watermark":  {"integer", "", 1700000000000, [][]any{rows(1700000000)}, "1 in seconds, 1 in milliseconds"},
+		"no rows":        {"integer", "", 1700000000000, [][]any{rows()}, ""},
+		"one unit":       {"integer", "", 1700000000, [][]any{rows(1700000000, 1700000001, 1699999999)}, ""},
+		"other numbers":  {"integer", "", nil, [][]any{rows(1, 1700000000, -1700000000000, 12, 5000000000)}, ""},
+		"very large ids": {"integer", "", nil, [][]any{rows(1<<62, 1<<61)}, ""},
+	} {
+		step := stepWith(t, "", "")
+		own := claimed(t, step, test.found)
+		section := *step.Section
+		section.Type, section.Format = incremental.CursorType(test.as), test.format
+		for _, page := range test.pages {
+			next, failure := own.Read(&section, page, tables.Started)
+			require.Nil(t, failure, name)
+			own = next
+		}
+		warnings := strings.Join(own.Warnings(&section, "step fetch", false, ""), "\n")
+		require.Equal(t, test.mixed != "", strings.Contains(warnings, "step fetch: the rows and the watermark before them have at in several units ("+test.mixed+"), and the watermark is the largest number"), "%s: %s", name, warnings)
+	}
+}
