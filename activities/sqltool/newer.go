@@ -334,7 +334,8 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 	if s.newer == nil {
 		return nil
 	}
-	if _, _, err := s.readNewer(ctx); err != nil {
+	compared, _, err := s.readNewer(ctx)
+	if err != nil {
 		return err
 	}
 	table, note := s.newer.QuotedTable(), ""
@@ -342,7 +343,8 @@ func (s *stage) checkNewer(ctx context.Context, there []Column) error {
 	if err := s.tx.Query(ctx, "SELECT "+noteColumn+" FROM "+table+" WHERE "+noteColumn+" IS NOT NULL LIMIT 1", nil, read); err != nil {
 		return err
 	}
-	if note == "" && len(s.write.Key) == 0 && s.write.where != nil { // the rows have no key, and the column of bounds is kept
+	// The rows have no key, and the column of bounds is kept unless the target lacked it: then the notes say all.
+	if where := s.write.where; note == "" && len(s.write.Key) == 0 && where != nil && slices.Contains(compared, where.column) {
 		condition, err := s.withinCondition(ctx, s.write.where, there, newerName+".", true)
 		if err != nil {
 			return err

@@ -12,27 +12,28 @@ import (
 )
 
 var replaceCases = tableCases{
-	"replace by key":               replaceByKey,
-	"replace with triggers":        replaceWithTriggers,
-	"replace images":               replaceImages,
-	"replace respelt keys":         replaceRespeltKeys,
-	"replaced rows are noted":      replacedRowsAreNoted,
-	"replace all":                  replaceAll,
-	"replace nothing":              replaceNothing,
-	"replace deletes no others":    replaceDeletesNoOthers,
-	"replace rounds":               replaceRounds,
-	"replace lost":                 replaceLost,
-	"replace left over":            replaceLeftOver,
-	"replace twice":                replaceTwice,
-	"replace bounded":              replaceBounded,
-	"bounded by value":             boundedByValue,
-	"replace bounded by times":     replaceBoundedByTimes,
-	"replace checks":               replaceChecks,
-	"replace evolves":              replaceEvolves,
-	"replace tables":               replaceTables,
-	"delete missing":               deleteMissing,
-	"delete missing of other keys": deleteMissingOfOtherKeys,
-	"words of replace":             wordsOfReplace,
+	"replace by key":                replaceByKey,
+	"replace with triggers":         replaceWithTriggers,
+	"replace images":                replaceImages,
+	"replace respelt keys":          replaceRespeltKeys,
+	"replace bounds of new columns": replaceBoundsOfNewColumns,
+	"replaced rows are noted":       replacedRowsAreNoted,
+	"replace all":                   replaceAll,
+	"replace nothing":               replaceNothing,
+	"replace deletes no others":     replaceDeletesNoOthers,
+	"replace rounds":                replaceRounds,
+	"replace lost":                  replaceLost,
+	"replace left over":             replaceLeftOver,
+	"replace twice":                 replaceTwice,
+	"replace bounded":               replaceBounded,
+	"bounded by value":              boundedByValue,
+	"replace bounded by times":      replaceBoundedByTimes,
+	"replace checks":                replaceChecks,
+	"replace evolves":               replaceEvolves,
+	"replace tables":                replaceTables,
+	"delete missing":                deleteMissing,
+	"delete missing of other keys":  deleteMissingOfOtherKeys,
+	"words of replace":              wordsOfReplace,
 }
 
 // load is a call or loop whose rows are published together.
@@ -480,6 +481,26 @@ func replaceWhere(column string, from, to any) row {
 	bounds := row{"column": column, "from": from, "to": to}
 	maps.DeleteFunc(bounds, func(_ string, value any) bool { return value == nil })
 	return bounds
+}
+
+// replaceBoundsOfNewColumns: a load may add the column of its bounds, or the table, after it has begun to read; which rows are newer is then
+// unknown.
+func replaceBoundsOfNewColumns(s *TableTest) {
+	fields := row{"schema_contract": "evolve", "replace_where": replaceWhere("day", "2024-01-02T00:00:00Z", "2024-01-03T00:00:00Z")}
+	for _, columns := range []string{"", "id bigint"} {
+		s.Query("DROP TABLE IF EXISTS "+s.Table, nil)
+		if columns != "" {
+			s.Create(columns)
+		}
+		loads := []*load{s.beginReplace(fields), s.beginReplace(fields)}
+		for i, load := range loads {
+			load.callTwice(interpreter.StagingBegin)
+			load.stagePage(row{"id": i, "day": "2024-01-02T10:00:00Z"})
+		}
+		require.Equal(s, publishedResult(1, 0), loads[0].publishRows())
+		require.Contains(s, loads[1].refuseCall(interpreter.StagingPublish).Message, "another load has")
+		require.Equal(s, []string{`{"id":0}`}, s.ContentLines("id"))
+	}
 }
 
 // replaceBounded: only rows between the bounds are replaced, and others are refused where they are written.
