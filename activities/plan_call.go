@@ -160,7 +160,7 @@ func (s *stepPlanner) driveCall(
 			}
 		case call.DoAttempt:
 			if made {
-				of.EndHere(s.now)
+				of.EndHere(s.now, "the sample")
 				cut = true
 				continue
 			}

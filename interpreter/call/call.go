@@ -33,6 +33,8 @@ type Call struct {
 	othersWait *float64
 	// noted says that the tool gave notes on the answer that is being applied.
 	noted bool
+	// cutBy is the limit of the host at which EndHere ended the call; "" for none.
+	cutBy string
 	// explain receives each evaluated condition; nil if nobody asked. See Explain.
 	explain func(Evaluation)
 	state   State

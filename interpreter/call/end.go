@@ -44,7 +44,7 @@ func (c *Call) planEnd(result *interpreter.CallResult, pageSinks ...Todo) {
 		countedBy = page.CountingParam(c.state.Request.Fields)
 	}
 	result.Warnings = append(result.Warnings, c.state.Watermark.Warnings(c.config.incrementalSection(), c.config.CallPlace(), c.config.Book.WritesAgain(c.config.Step), countedBy)...)
-	if stuck := c.keeps.StuckWarning(c.state.Watermark); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
+	if stuck := c.keeps.StuckWarning(c.state.Watermark, c.cutBy); stuck != "" && (result.Meta.Truncated || c.state.Incomplete) && !result.Failed() {
 		result.Warnings = append(result.Warnings, c.config.CallPlace()+": "+stuck)
 	}
 	published, warnings := c.newReader().stagingRound().EndChoices(&c.config.Sinks, result)
@@ -159,9 +159,9 @@ func (c *Call) Abandon(failure interpreter.ErrorObject, now time.Time) {
 func (c *Call) Finish(result interpreter.CallResult) { c.state.Todo = []Todo{{End: &result}} }
 
 // EndHere ends the call as if its latest page were the last. Because it has not read everything, it publishes
-// nothing and moves no watermark.
-func (c *Call) EndHere(now time.Time) {
-	c.state.Incomplete = true
+// nothing and moves no watermark. limit is what people increase to read more, such as a flag.
+func (c *Call) EndHere(now time.Time, limit string) {
+	c.state.Incomplete, c.cutBy = true, limit
 	c.planEnd(c.newReader().newResults().successResult(ruling{
 		Decision: retry.Decision{Ruling: retry.RulingStops, Policy: c.state.Last.Policy}, budget: expression.DecisionBudget(now), now: now,
 	}))

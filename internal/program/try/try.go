@@ -17,6 +17,7 @@ import (
 	"reprise/activities/tool"
 	"reprise/internal/base/secrets"
 	"reprise/internal/base/sleep"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
@@ -118,8 +119,8 @@ func (t *trial) driveCall(ctx context.Context) error {
 		command := t.call.Next(now)
 		if paged := t.call.View().Attempts > 0 && t.call.View().RequestAttempts == 0; paged && t.requests >= t.Pages &&
 			(command.Kind == call.DoAttempt || command.Kind == call.DoWait) {
-			t.report.Notes = append(t.report.Notes, fmt.Sprintf("left after %d pages; --pages N requests more", t.requests))
-			t.call.EndHere(now)
+			t.report.Notes = append(t.report.Notes, "stopped after "+terminal.Count(t.requests, "page")+"; --pages N requests more")
+			t.call.EndHere(now, "--pages")
 			continue
 		}
 		var err error

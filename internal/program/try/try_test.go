@@ -509,6 +509,13 @@ func TestIncremental(t *testing.T) {
 	require.Equal(t, interpreter.StatusSuccess, report.Status, report.Error)
 	require.Contains(t, server.got[0], "since=2024-01-01")
 	require.Contains(t, report.Notes[0], "neither read nor moved")
+	server = newAPI(t, answer{body: `{"data": [{"id": 1, "at": "2024-02-01T00:00:00Z"}], "offset": 0, "limit": 1, "has_more": true}`})
+	report, _, err = tried(t, book, server.URL, func(o *try.Options) { o.Pages = 1 })
+	require.NoError(t, err)
+	require.Contains(t, report.Notes, "stopped after 1 page; --pages N requests more")
+	require.Len(t, report.Warnings, 1)
+	require.Contains(t, report.Warnings[0], "increase --pages", "the limit is the flag's, not the playbook's")
+	require.NotContains(t, report.Warnings[0], "max_attempts")
 	_, _, err = tried(t, book, server.URL, func(o *try.Options) { o.Write = true })
 	require.True(t, try.IsRefused(err))
 }

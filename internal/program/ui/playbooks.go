@@ -242,14 +242,12 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
 		}
-		shown.Bars = newBars(listed.Runs, v.frame.At)
 		shown.Rows, shown.RowsOf = s.lastRows(r.Context(), listed.Runs, v.frame.At)
 		shown.Fresh = s.freshOf(r.Context(), book.Playbook, listed.Runs, v.frame.At)
 		shown.Partitions = s.calendarOf(r.Context(), book.Playbook, v.person, v.frame.At)
-		for _, run := range listed.Runs[:min(len(listed.Runs), lastRuns)] {
-			shown.Runs = append(shown.Runs, newLastRun(run, v.frame.At))
-		}
-		s.markUnserved(r.Context(), shown.Runs, v.frame.At, workersChecked)
+		rows := lists.Map(listed.Runs, func(run runs.Found) *runRow { return newLastRun(run, v.frame.At) })
+		s.markUnserved(r.Context(), rows, v.frame.At, workersChecked)
+		shown.Runs, shown.Bars = rows[:min(len(rows), lastRuns)], newBars(rows, v.frame.At)
 	}
 	status := http.StatusOK
 	if fault != "" {

@@ -11,6 +11,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 )
 
 // rowsView is what a run or a step did to data.
@@ -123,12 +124,13 @@ const (
 	shownBars = 30
 )
 
-// newBars draws runs, given newest first; nil for fewer than two.
-func newBars(list []runs.Found, now time.Time) *barsView {
-	list = list[:min(len(list), shownBars)]
-	if len(list) < 2 {
+// newBars draws runs, given newest first, in the colours of their rows; nil for fewer than two.
+func newBars(rows []*runRow, now time.Time) *barsView {
+	rows = rows[:min(len(rows), shownBars)]
+	if len(rows) < 2 {
 		return nil
 	}
+	list := lists.Map(rows, func(row *runRow) runs.Found { return row.Run })
 	took := func(run runs.Found) time.Duration { return cmp.Or(run.EndedAt, now).Sub(run.StartedAt) }
 	wrote := func(run runs.Found) int64 {
 		if run.Rows == nil {
@@ -144,14 +146,14 @@ func newBars(list []runs.Found, now time.Time) *barsView {
 	view := &barsView{Width: barStep * len(list), HasRows: largest > 0}
 	for i := len(list) - 1; i >= 0; i-- {
 		run := list[i]
-		bar := runBar{Path: runPath(run.WorkflowID), Status: run.Status, X: barStep * (len(list) - 1 - i)}
+		bar := runBar{Path: runPath(run.WorkflowID), Status: rows[i].colour(), X: barStep * (len(list) - 1 - i)}
 		bar.Time = heightOf(took(run).Seconds(), longest.Seconds())
 		bar.TimeY = barHigh - bar.Time
 		if n := wrote(run); n > 0 {
 			bar.Written = heightOf(float64(n), float64(largest))
 		}
 		bar.RowsY = 2*barHigh - bar.Written
-		parts := []string{run.StartedAt.UTC().Format("2006-01-02 15:04 UTC"), run.Status.DisplayWord(), terminal.Duration(took(run))}
+		parts := []string{run.StartedAt.UTC().Format("2006-01-02 15:04 UTC"), rows[i].Word(), terminal.Duration(took(run))}
 		if run.Rows != nil {
 			parts = append(parts, render.RowsText(*run.Rows))
 		}

@@ -35,22 +35,30 @@ func TestBarsOfRuns(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	require.Nil(t, newBars(nil, now))
-	var list []runs.Found
+	var list []*runRow
 	for i := range 40 {
 		began := now.Add(-time.Duration(i) * time.Hour)
 		run := runs.Found{WorkflowID: "run/" + string(rune('a'+i%26)), Status: interpreter.Completed, StartedAt: began, EndedAt: began.Add(time.Duration(i+1) * time.Minute)}
 		if i%2 == 0 {
 			run.Rows = &interpreter.RowTotals{Read: 9, Written: int64(100 * i)}
 		}
-		list = append(list, run)
+		list = append(list, newLastRun(run, now))
 	}
-	list[3].EndedAt = time.Time{}
+	for _, i := range []int{3, 4} {
+		list[i].Run.EndedAt, list[i].Status = time.Time{}, interpreter.Running
+	}
+	list[3].NoWorker, list[4].Status, list[4].ByPerson = true, interpreter.RetryPending, true
 	bars := newBars(list, now)
 	require.Len(t, bars.Bars, shownBars)
 	require.True(t, bars.HasRows)
 	newest, oldest := bars.Bars[shownBars-1], bars.Bars[0]
 	require.Less(t, newest.Time, oldest.Time)
 	require.Equal(t, "2026-01-02 00:00 UTC, "+interpreter.Completed.DisplayWord()+", 1m00s, 9 read", newest.Title)
+	unserved, asking := bars.Bars[shownBars-4], bars.Bars[shownBars-5]
+	require.Equal(t, interpreter.RetryPending, unserved.Status, "it does not look like a running one")
+	require.Contains(t, unserved.Title, ", no worker, 3h")
+	require.Equal(t, interpreter.Awaiting, asking.Status)
+	require.Contains(t, asking.Title, ", needs a person, 4h")
 	for _, bar := range bars.Bars {
 		require.GreaterOrEqual(t, bar.TimeY, 0)
 		require.LessOrEqual(t, bar.RowsY+bar.Written, 2*barHigh)

@@ -98,6 +98,17 @@ func (r *runRow) Word() string {
 	return r.Status.DisplayWord()
 }
 
+// colour returns the status in whose colour the run is drawn.
+func (r *runRow) colour() interpreter.Status {
+	switch {
+	case r.NoWorker:
+		return interpreter.RetryPending
+	case r.ByPerson:
+		return interpreter.Awaiting
+	}
+	return r.Status
+}
+
 // progress is the progress of a run's loop.
 type progress struct {
 	Name                   string

@@ -167,10 +167,13 @@ func (s *StatefulStep) rowsThatComeAgain(w *Watermark, move *incremental.Move, e
 }
 
 // StuckWarning says why the next call will not advance, for a call that ended before it had read everything; "" if the
-// next one will.
-func (s *StatefulStep) StuckWarning(w *Watermark) string {
+// next one will. cutBy is the limit of the host that ended the call, "" if the playbook's did.
+func (s *StatefulStep) StuckWarning(w *Watermark, cutBy string) string {
 	if w == nil || w.Rows == 0 || w.ReadsSlices() && w.At != nil || s.movesByPage() && bytes.Compare(w.Largest.Position, w.Found.Position) > 0 {
 		return ""
+	}
+	if cutBy != "" {
+		return "the watermark has not moved, because " + cutBy + " ended the call before it had read all rows; increase " + cutBy
 	}
 	text := "the watermark has not moved, so the next run reads the same rows again; increase max_attempts"
 	if !s.Section.Ascending && s.Section.CursorPath != "" {
