@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -32,6 +33,9 @@ type Cause struct {
 	Body Excerpt
 	// Policy is the policy that decided and its decision; "" if none did.
 	Policy string
+	// Run is the workflow ID of the child run that failed, the deepest if it failed because of another, and RunError is the
+	// first line of its error; "" if no child run did.
+	Run, RunError string
 	// Waits says that the step is retried, so that nothing else of the run reports the message.
 	Waits bool
 	// Marked is the last line of the playbook's file that a traceback names; 0 if there is none.
@@ -61,7 +65,7 @@ func (o EndedRun) Cause() *Cause {
 		return nil
 	}
 	cause.describeFailure(failure)
-	if failure.Kind != interpreter.KindPlaybook { // of a run of another playbook the message says it all
+	if failure.Kind != interpreter.KindPlaybook { // else the body describes the child run
 		body := bodyText(failure.Body.Data)
 		cause.Body = NewExcerpt(o.placeTraceback(body))
 		cause.Marked = o.markedLine(cause.Body)
@@ -86,6 +90,7 @@ func WaitingCause(status *runs.Status) *Cause {
 // describeFailure copies what the failure itself reports.
 func (c *Cause) describeFailure(failure *interpreter.ErrorObject) {
 	c.Message, c.Request = failure.Message, failure.URL
+	c.describeChild(failure)
 	if params := failure.Params.Data; params != nil {
 		if of, isMap := params.(map[string]any); !isMap || len(of) > 0 {
 			c.Params, _ = MaskedJSON(params, shownParams)
@@ -95,6 +100,22 @@ func (c *Cause) describeFailure(failure *interpreter.ErrorObject) {
 		c.Answer = fmt.Sprintf("HTTP %d", failure.Status)
 	}
 	c.Headers = lists.Map(playbook.SortedKeys(failure.Headers), func(name string) string { return name + ": " + failure.Headers[name] })
+}
+
+// shownRunError bounds the shown line of a child run's error, in characters.
+const shownRunError = 500
+
+// describeChild copies what the failure reports about a child run.
+func (c *Cause) describeChild(failure *interpreter.ErrorObject) {
+	of, _ := failure.Body.Data.(map[string]any)
+	if failure.Kind != interpreter.KindPlaybook || of == nil {
+		return
+	}
+	started, _ := of["workflow_id"].(string)
+	deepest, _ := of["failed_in"].(string)
+	text, _ := of["cause"].(string)
+	first, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(text, failure.Message)), "\n")
+	c.Run, c.RunError = cmp.Or(deepest, started), terminal.Shorten(first, shownRunError)
 }
 
 // shownParams bounds the shown parameters of a request, in bytes.

@@ -271,6 +271,14 @@ workflow:
 	require.Equal(t, "each[2]", ofLoop(interpreter.KindLoop).Step)
 	require.Equal(t, []string{"each", "row 1 has no key"}, []string{ofLoop(interpreter.KindSink).Step, ofLoop(interpreter.KindSink).Message}, "its sink failed, and not for the iteration")
 
+	child := &interpreter.ErrorObject{Kind: interpreter.KindPlaybook, Message: "the run b/each#1/2!1 failed: ValueError: no rows\nin main", Body: expression.Of(map[string]any{
+		"workflow_id": "b/each#1/2!1", "failed_in": "b/each#1/2!1/load#1!1", "cause": "ValueError: no rows\nin main",
+	})}
+	loop.Loop = &interpreter.LoopRecord{Errors: []interpreter.LoopError{{Index: 2, Error: child}}}
+	require.Equal(t, []string{"b/each#1/2!1/load#1!1", "ValueError: no rows"}, []string{ofLoop(interpreter.KindLoop).Run, ofLoop(interpreter.KindLoop).RunError})
+	child.Body = expression.Of(map[string]any{"workflow_id": "b/each#1/2!1"})
+	require.Equal(t, []string{"b/each#1/2!1", "the run b/each#1/2!1 failed: ValueError: no rows"}, []string{ofLoop(interpreter.KindLoop).Run, ofLoop(interpreter.KindLoop).RunError})
+
 	var printed strings.Builder
 	render.PrintReport(&printed, ended, terminal.Paper{Width: 80})
 	require.Contains(t, printed.String(), "    line 1\n")

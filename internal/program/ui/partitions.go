@@ -145,6 +145,20 @@ func newCalendarLine(line backfill.CalendarLine) calendarLine {
 	return drawn
 }
 
+// partitionText says which partition a run is about that a form starts, because forms do not choose one; "" for a playbook
+// without partitions.
+func partitionText(book *playbook.Playbook, now time.Time) string {
+	chosen, err := book.RunPartition("", now)
+	const other = "starter run --partition KEY"
+	switch {
+	case err != nil:
+		return toSentence(err.Error()) + " To choose a partition, use " + other + "."
+	case chosen == nil:
+		return ""
+	}
+	return "The run loads the partition " + chosen.Key + ", the last complete one. To choose another, use " + other + "."
+}
+
 // freshness is how old the data loaded by a playbook is.
 type freshness struct {
 	Text, Path string

@@ -26,7 +26,7 @@ import (
 
 // Library is a folder of playbooks.
 type Library struct {
-	// Folder is the name of the folder, and Other that of another that has playbooks if it has none; "" if unknown.
+	// Folder is the name of the folder, and Other is a folder in it that has playbooks; "" if unknown.
 	Folder, Other string
 	// Names returns the sorted names of the playbooks.
 	Names func() []string
@@ -170,7 +170,8 @@ func (s *Server) playbooksPage(w http.ResponseWriter, r *http.Request, v *visit)
 		Note string
 		// Folder is the name of the folder, and Command the one that shows the playbooks of another; "" if unknown.
 		Folder, Command string
-	}{Left: max(0, len(names)-shownBooks), Folder: s.Library.Folder}
+		Other           string // another folder that has playbooks, "" for none
+	}{Left: max(0, len(names)-shownBooks), Folder: s.Library.Folder, Other: s.Library.Other}
 	if s.StartedWith != "" {
 		shown.Command = s.StartedWith + " --playbooks " + terminal.ShellWord(cmp.Or(s.Library.Other, "FOLDER"))
 	}
@@ -208,6 +209,7 @@ type bookView struct {
 	Invalid                 bool
 	Graph                   *graphView
 	Inputs                  []input
+	Partition               string // of a run that the form starts; "" for a playbook without partitions
 	CanStart                bool
 	Fault                   string
 	Runs                    []*runRow
@@ -238,6 +240,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		}
 		shown.Graph = drawnGraph(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
+		shown.Partition = partitionText(book.Playbook, v.frame.At)
 		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name, Children: book.Playbook.Partitions != nil}, shownBars, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err

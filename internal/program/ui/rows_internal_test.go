@@ -30,6 +30,30 @@ func TestRowsOfARun(t *testing.T) {
 	}
 }
 
+// TestFolders: the page of playbooks says which folder it shows, and how to see the playbooks of one in it.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	type content struct {
+		Rows                         []bookRow
+		Left                         int
+		Note, Folder, Command, Other string
+	}
+	shown := func(of content) string {
+		var page strings.Builder
+		require.NoError(t, templates()["playbooks"].ExecuteTemplate(&page, "content", struct{ Content content }{of}))
+		return page.String()
+	}
+	const command = "starter dev --playbooks playbooks"
+	empty := shown(content{Folder: "clinic", Command: command, Other: "playbooks"})
+	require.Contains(t, empty, "The folder <code>clinic</code> has no playbooks: files such as <code>orders.yaml</code>. To show those of another folder, restart with <code>"+command+"</code>.")
+	require.NotContains(t, empty, "has playbooks too")
+	require.Contains(t, shown(content{}), "The folder has no playbooks")
+	some := content{Rows: []bookRow{{Name: "orders", Verdict: "valid"}}, Folder: "clinic", Command: command}
+	require.NotContains(t, shown(some), "--playbooks")
+	some.Other = "playbooks"
+	require.Contains(t, shown(some), "The folder <code>playbooks</code> has playbooks too. To show those, restart with <code>"+command+"</code>.")
+}
+
 // TestBarsOfRuns: the last runs are drawn on the server, each a link with its figures in words.
 func TestBarsOfRuns(t *testing.T) {
 	t.Parallel()

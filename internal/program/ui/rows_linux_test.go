@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"fmt"
+	"html"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -113,7 +114,13 @@ func TestRowsAndPartitions(t *testing.T) {
 	require.Contains(t, body, `Backfill of</span> <a href="`+path+`"`)
 	_, body, _ = w.get("/?" + url.Values{"q": {"backfill-" + w.queue + "/backfill#"}}.Encode())
 	require.Contains(t, body, `href="/runs/`+url.PathEscape("backfill-"+w.queue+"/backfill#1/"), "runs of partitions are found by their step")
+	_, body, _ = w.get("/runs/backfill-" + w.queue)
+	failed := regexp.MustCompile(`<dt>Failed run</dt><dd><a href="([^"]+)"[^\n]*<dt>Its error</dt><dd>([^<]+)</dd>`).FindStringSubmatch(body)
+	require.NotNil(t, failed, "what failed is linked, with the first line of its error")
+	status, _, _ = w.get(html.UnescapeString(failed[1]))
+	require.Equal(t, http.StatusOK, status)
 	body = w.shows(path, "35 partitions, 34 done, 1 failed")
+	require.Contains(t, body, "The run loads the partition 2024-03-03, the last complete one.")
 	require.Contains(t, body, "<button>Run 1 missing partition</button>")
 	require.Contains(t, body, `aria-label="2024-02: 28 done, 1 failed"`)
 	for i := range 3 {
