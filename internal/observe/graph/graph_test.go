@@ -189,6 +189,15 @@ func nestedGraph(t *testing.T) *Diagram {
 	}})
 }
 
+// TestPagesAreNoAttempts: a step that has fetched pages has their number, and none of attempts.
+func TestPagesAreNoAttempts(t *testing.T) {
+	t.Parallel()
+	step := runs.Step{Step: "list", Visit: 1, Item: runs.Item{Status: interpreter.Completed, Attempt: 12, Pages: 12}}
+	require.Equal(t, []string{"12 pages"}, stateText(step, localBegan))
+	step.Pages = 1
+	require.NotContains(t, strings.Join(stateText(step, localBegan), " "), "page")
+}
+
 // TestGoldenNestedGraphs draws playbooks into the steps that run them.
 func TestGoldenNestedGraphs(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"reprise/internal/program/start"
 	"reprise/internal/test/testenv"
+	"reprise/workflows/protocol"
 )
 
 // breaks fails with a long answer, after a page that went well and a retry.
@@ -163,4 +165,10 @@ func TestPartialRunsSayWhy(t *testing.T) {
 	row := between(body, `href="/runs/`+id+`"`, "</tr>")
 	require.Contains(t, row, "1 failed")
 	require.Contains(t, row, "HTTP 404 from GET "+api.URL+"/2")
+	parent := w.startPlan(start.Plan{WorkflowID: "parent-" + w.queue, Playbook: "parent", Input: protocol.Input{
+		Name: "parent.yaml", Source: "apiVersion: reprise/v1\nkind: Playbook\nmetadata: {name: parent}\nworkflow:\n  - {step: load, tool: playbook, path: nightly.yaml}\n",
+		Files: map[string]string{"nightly.yaml": strings.Replace(fails, "http://127.0.0.1:1", api.URL, 1)},
+	}})
+	body = w.shows("/?q="+parent, "of-partial_success\">partial success</span>")
+	require.Contains(t, between(body, `href="/runs/`+parent+`"`, "</tr>"), "the run that it started was a partial success")
 }
