@@ -25,7 +25,6 @@ import (
 	"reprise/starter/cli"
 	"reprise/starter/load"
 	"reprise/starter/session"
-	"reprise/starter/wording"
 )
 
 // planOptions are the flags of plan.
@@ -281,7 +280,7 @@ func planSchedules(ctx context.Context, s *session.Session, checked load.Checked
 		}
 		times, next := timetable.Read(one.Described.Schedule), cli.OrEmpty(one.Described.Info.NextActionTimes)
 		doc.Schedules = append(doc.Schedules, plannedSchedule{
-			Name: one.ID, When: wording.TimesInWords(times), Zone: times.Zone, Paused: one.Described.Schedule.State.Paused, Next: next[:min(len(next), shownTimes)],
+			Name: one.ID, When: timetable.TimesInWords(times), Zone: times.Zone, Paused: one.Described.Schedule.State.Paused, Next: next[:min(len(next), shownTimes)],
 		})
 	}
 	if len(doc.Schedules) == 0 && checked.Book.Schedule != nil {

@@ -174,7 +174,7 @@ func printSchedule(ctx context.Context, streams cli.Streams, s *session.Session,
 		return terminal.PrintJSON(streams.Out, doc)
 	}
 	times := timetable.Read(found.Described.Schedule)
-	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, wording.TimesInWords(times), times.Zone)
+	text := fmt.Sprintf("%s %s: it runs %s %s, %s", found.ID, done, found.Playbook, timetable.TimesInWords(times), times.Zone)
 	switch next := found.Described.Info.NextActionTimes; {
 	case found.Described.Schedule.State.Paused:
 		text += fmt.Sprintf(", and is paused until %s schedule resume %s", terminal.ProgramName(), found.ID)

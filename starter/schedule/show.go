@@ -65,7 +65,7 @@ func scheduleDocument(ctx context.Context, s *session.Session, found *runs.Sched
 	times, info := timetable.Read(found.Described.Schedule), found.Described.Info
 	doc := &ScheduleDocument{
 		Name: found.ID, Playbook: found.Playbook, Paused: found.Described.Schedule.State.Paused, Note: found.Described.Schedule.State.Note,
-		When: wording.TimesInWords(times), Cron: times.Cron, Every: wording.ShortTime(times.Every), Offset: wording.ShortTime(times.Offset), Zone: times.Zone,
+		When: timetable.TimesInWords(times), Cron: times.Cron, Every: wording.ShortTime(times.Every), Offset: wording.ShortTime(times.Offset), Zone: times.Zone,
 		Jitter: wording.ShortTime(times.Jitter), Overlap: times.Overlap, CatchUp: wording.ShortTime(times.CatchUp), Start: times.Start, End: times.End,
 		Next: cli.OrEmpty(info.NextActionTimes), Started: info.NumActions, Skipped: info.NumActionsSkippedOverlap,
 		Missed: info.NumActionsMissedCatchupWindow, Queue: found.Action.TaskQueue,
