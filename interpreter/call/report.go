@@ -141,6 +141,7 @@ func (c *Call) sinkFailed(failed sink.Choice, cause *interpreter.ErrorObject, no
 	result.Warnings = before.Warnings
 	if !failed.Page || failed.Do != "" {
 		result.Data = before.Data // the collected data stays in the result, as it does for loops
+		result.Meta.Truncated = before.Meta.Truncated
 	}
 	c.state.replaceLast(Todo{End: &result})
 }

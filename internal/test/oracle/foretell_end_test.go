@@ -124,7 +124,7 @@ func (c *predictedCall) written(out outcome, data any, truncated bool) *ended {
 		}
 		if failed := c.writes(p.sink, c.id, sc, data); failed != nil {
 			e := c.fails(failed)
-			e.data = data // it was got, and could not be written; the language does not say what a step's name gives then
+			e.data, e.truncated = data, truncated // it was got, and could not be written; the language does not say what a step's name gives then
 			return e
 		}
 	}
