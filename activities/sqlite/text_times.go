@@ -27,16 +27,16 @@ var (
 // textTimeNotes returns a note if a statement compares times of two forms. declared are the columns that the driver reads as times,
 // so that their values do not show how they are stored.
 func textTimeNotes(ctx context.Context, conn *guardedConn, query *sqltool.BoundStatement, rows []any, declared []string) []string {
-	statement := query.Parsed.NumberParams(query.Values, true, false).Text
-	if len(rows) == 0 || query.Parsed.Verb() != "select" || !comparedParam.MatchString(statement) || convertsTimes.MatchString(statement) {
-		return nil
-	}
 	at := slices.IndexFunc(query.Values, func(value any) bool {
 		text, isText := value.(string)
 		return isText && timeWithT.MatchString(text)
 	})
+	if at < 0 || len(rows) == 0 || query.Parsed.Verb() != "select" {
+		return nil
+	}
+	statement := query.Parsed.NumberParams(query.Values, true, false).Text
 	first, isMap := rows[0].(map[string]any)
-	if at < 0 || !isMap {
+	if !isMap || !comparedParam.MatchString(statement) || convertsTimes.MatchString(statement) {
 		return nil
 	}
 	for _, column := range slices.Sorted(maps.Keys(first)) {

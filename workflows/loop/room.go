@@ -8,11 +8,10 @@ import (
 	"reprise/workflows/gate"
 )
 
-// A loop cannot continue as new while children are open, and these add events to its history: each ends, and most report
-// that they wait; one that may release its slot also does that, requests another and is granted it. In an outage
-// hundreds of children do so. So a
-// leaf starts a child, and lets one release its slot, only while its history has room for all that its open children may
-// still add, each event in a workflow task of its own.
+// A loop cannot continue as new while children are open, and these add events to its history: each ends, and most
+// report that they wait; one that may release its slot also does that, requests another and is granted it. In an
+// outage hundreds of children do so. So a leaf starts a child, and lets one release its slot, only while its history
+// has room for all that its open children may still add, each event in a workflow task of its own.
 const (
 	taskEvents = 3 // of a workflow task: scheduled, started, completed
 

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	googleOnce        sync.Mutex
+	googleLock        sync.Mutex
 	googleCredentials *auth.Credentials // nil before they are needed
 )
 
@@ -34,8 +34,8 @@ func loginToGoogle(ctx context.Context) (googleLogin, error) {
 
 // detectGoogle finds the credentials once. Those that are not there are looked for again.
 func detectGoogle() (*auth.Credentials, error) {
-	googleOnce.Lock()
-	defer googleOnce.Unlock()
+	googleLock.Lock()
+	defer googleLock.Unlock()
 	if googleCredentials != nil {
 		return googleCredentials, nil
 	}

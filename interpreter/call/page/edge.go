@@ -70,7 +70,7 @@ func findEdge(node *playbook.Node, value, page any) *Edge {
 			continue
 		}
 		last := rows[len(rows)-1]
-		field := fieldWith(last, text, node.Raw)
+		field := fieldWith(last, text, wordsOf(node.Raw))
 		if field == nil {
 			continue
 		}
@@ -98,16 +98,16 @@ func keysOf(path []string) []any {
 	return keys
 }
 
-// fieldWith returns the path of the value in a row that has the text and that the expression names; nil for none.
-func fieldWith(row any, text, expr string) []string {
+// fieldWith returns the path of the value in a row that has the text and that one of the names leads to; nil for none.
+func fieldWith(row any, text string, names []string) []string {
 	object, _ := row.(map[string]any)
 	for _, key := range playbook.SortedKeys(object) {
-		if !slices.Contains(wordsOf(expr), key) {
+		if !slices.Contains(names, key) {
 			continue
 		}
 		switch value := object[key].(type) {
 		case map[string]any:
-			if inner := fieldWith(value, text, expr); inner != nil {
+			if inner := fieldWith(value, text, names); inner != nil {
 				return append([]string{key}, inner...)
 			}
 		case bool, []any, nil:

@@ -68,10 +68,13 @@ func warnPageIndex(c *checker, pos place, offset bool, before, rest string) {
 // checkNextBodies warns about a body of next_call that replaces more of the first body than it says: only maps are
 // merged, so the other members of a list's maps, or of a body that is text, would be missing from the second page on.
 func checkNextBodies(c *checker, step *playbook.Step) {
-	if step.Action == nil || c.pb.ResolveAction(step.Action).Field(playbook.FieldBody) == nil {
+	if step.Action == nil {
 		return
 	}
 	first := c.pb.ResolveAction(step.Action).Field(playbook.FieldBody)
+	if first == nil {
+		return
+	}
 	for next := range step.NextCalls() {
 		if next.Body == nil {
 			continue
