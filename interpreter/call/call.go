@@ -99,13 +99,16 @@ type lastAttempt struct {
 	Meta         interpreter.ToolMeta     `json:"meta,omitzero"`
 	Error        *interpreter.ErrorObject `json:"error,omitempty"`
 	Contribution expression.Value         `json:"contribution,omitzero"`
-	Policy       int                      `json:"policy,omitempty"`
-	Partial      bool                     `json:"partial,omitempty"`   // see Outcome
-	Partition    string                   `json:"partition,omitempty"` // see Outcome
-	Counts       bool                     `json:"counts,omitempty"`    // its worker counts rows
-	Warnings     []string                 `json:"warnings,omitempty"`
-	Excluded     int                      `json:"excluded,omitempty"` // rows of the page that `where` excluded
-	Noted        bool                     `json:"noted,omitempty"`    // the tool gave notes on it, which are among the call's warnings
+	// ContributionAt is the path of Contribution in Data, "" for all of it. It replaces Contribution in snapshots, which
+	// would otherwise have the rows of the page twice.
+	ContributionAt *string  `json:"contribution_at,omitempty"`
+	Policy         int      `json:"policy,omitempty"`
+	Partial        bool     `json:"partial,omitempty"`   // see Outcome
+	Partition      string   `json:"partition,omitempty"` // see Outcome
+	Counts         bool     `json:"counts,omitempty"`    // its worker counts rows
+	Warnings       []string `json:"warnings,omitempty"`
+	Excluded       int      `json:"excluded,omitempty"` // rows of the page that `where` excluded
+	Noted          bool     `json:"noted,omitempty"`    // the tool gave notes on it, which are among the call's warnings
 }
 
 // New prepares a call. It renders nothing yet, so it cannot fail.
@@ -122,7 +125,7 @@ func (c *Call) Config() *Config { return &c.config }
 // Load restores a state that another host returned; nil leaves the call at its beginning.
 func (c *Call) Load(state *State) {
 	if state != nil {
-		c.state = *state
+		c.setState(*state)
 	}
 }
 

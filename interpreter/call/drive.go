@@ -2,10 +2,12 @@ package call
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
 	"reprise/interpreter/call/request"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -105,8 +107,65 @@ func (v View) Snapshot() State {
 	}) {
 		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
 	}
+	state.Last.omitContribution(v.config.contributionPath(&state))
 	state.Counters.Policies = slices.Clone(state.Counters.Policies)
 	return state
+}
+
+// setState replaces the state by a snapshot.
+func (c *Call) setState(snapshot State) {
+	snapshot.Last.restoreContribution()
+	c.state = snapshot
+}
+
+// contributionPath returns the path of the rows in a page: that of the step's rows, or of the collect that
+// was used last; "" for the whole page.
+func (c *Config) contributionPath(state *State) string {
+	if c.Step.Rows != nil && c.Sink == nil {
+		return c.Step.Rows.Text
+	}
+	if collect := state.CollectedBy(c.collectingOf()); collect != nil {
+		return collect.Path
+	}
+	return ""
+}
+
+// omitContribution replaces the contribution by its path if it is the value at that path of the page.
+func (a *lastAttempt) omitContribution(path string) {
+	if value, found := valueAt(a.Data.Data, path); found && isSame(value, a.Contribution.Data) {
+		a.Contribution, a.ContributionAt = expression.Value{}, &path
+	}
+}
+
+// restoreContribution is the reverse of omitContribution.
+func (a *lastAttempt) restoreContribution() {
+	if a.ContributionAt == nil {
+		return
+	}
+	value, _ := valueAt(a.Data.Data, *a.ContributionAt)
+	a.Contribution, a.ContributionAt = expression.Of(value), nil
+}
+
+// valueAt returns the value at a path, all of v for the path "".
+func valueAt(v any, path string) (value any, found bool) {
+	if path == "" {
+		return v, true
+	}
+	value, found, err := expression.ValueAtPath(v, path)
+	return value, found && err == nil
+}
+
+// isSame reports whether two values are one list or one map in memory, which needs no comparison of their elements.
+func isSame(a, b any) bool {
+	switch a := a.(type) {
+	case []any:
+		b, _ := b.([]any)
+		return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
+	case map[string]any:
+		b, isMap := b.(map[string]any)
+		return isMap && reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
+	}
+	return false
 }
 
 // SnapshotFor returns the state to send to an activity, nil if the call has none. For an activity that only fetches
@@ -134,7 +193,7 @@ func (c *Call) Apply(driven Driven, now time.Time) (further bool) {
 		return false
 	}
 	before := c.state
-	c.state = *driven.State
+	c.setState(*driven.State)
 	c.state.Requests.PrependFingerprints(before.Seen[:min(driven.SeenBefore, len(before.Seen))])
 	c.state.Pages.Attach(&before.Pages)
 	if driven.Outcome != nil {

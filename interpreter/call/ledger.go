@@ -89,7 +89,7 @@ func (c *Call) ResumeAfterWrite(noted []byte) error {
 		}
 		state.Requests.PrependFingerprints(c.state.Seen[:next.Seen])
 	}
-	c.state = state
+	c.setState(state)
 	return nil
 }
 

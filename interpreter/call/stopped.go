@@ -72,7 +72,7 @@ func (c *Call) ContinueFrom(stopped StoppedCall) {
 		}
 	}
 	state.Ledger, state.Recalls = stopped.Ledger, true
-	c.state = state
+	c.setState(state)
 }
 
 // StoppedAs returns StoppedState together with what identifies the call.

@@ -2,6 +2,7 @@ package call_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +140,49 @@ func TestContinue(t *testing.T) {
 			require.JSONEq(t, "[1, 2]", tables.Encode(t, result.Data.Data))
 		})
 	}
+}
+
+// TestASnapshotHasThePageOnce: rows that are a list of the page are encoded with the page only, and are the same to the
+// call that is loaded from the snapshot.
+func TestASnapshotHasThePageOnce(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]struct{ old, collects, contribution string }{
+		"collect":    {"", "", `"contribution_at":"rows"`},
+		"rows":       {"    params:", "    rows: rows\n    params:", `"contribution_at":"rows"`},
+		"rows by *":  {"    params:", "    rows: rows.*\n    params:", `"contribution":[1]`},
+		"where":      {"    params:", "    rows: rows\n    where: \"{{ row > 1 }}\"\n    params:", `"contribution":[]`},
+		"whole page": {"          collect: {path: rows}\n", "", `"contribution_at":""`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStoppable(t, stoppedRun, 1)
+			s.task.Source = strings.Replace(stoppedBook, at.old, at.collects, 1)
+			book, step, err := s.task.LoadStep()
+			require.NoError(t, err)
+			fresh := func() *call.Call {
+				return s.task.BuildCall(book, step, call.Snapshot{}, func() float64 { return 0 })
+			}
+			s.call = fresh()
+			s.page(1, true)
+			due := s.due()
+			encoded := tables.Encode(t, json.RawMessage(marshal(t, s.call.View().Snapshot())))
+			require.Contains(t, encoded, at.contribution)
+			require.Equal(t, due, s.due(), "a snapshot changed the call")
+			var state call.State
+			require.NoError(t, json.Unmarshal([]byte(encoded), &state))
+			s.call = fresh()
+			s.call.Load(&state)
+			require.Equal(t, due, s.due())
+			require.Equal(t, encoded, tables.Encode(t, json.RawMessage(marshal(t, s.call.View().Snapshot()))))
+		})
+	}
+}
+
+func marshal(t *testing.T, v any) []byte {
+	t.Helper()
+	encoded, err := json.Marshal(v)
+	require.NoError(t, err)
+	return encoded
 }
 
 // TestContinueASink: a page that may have been written is written again as it was.

@@ -92,6 +92,10 @@ func (f *rowFinder) findRows(value any, keys, path []any) {
 			f.rows = append(f.rows, nil)
 		}
 	case []any:
+		if len(f.rows) == 0 && len(rows) > 0 {
+			f.rows = slices.Clip(rows) // not copied: a snapshot recognizes the list of the page
+			return
+		}
 		f.rows = append(f.rows, rows...)
 	default:
 		f.rows = append(f.rows, value)
