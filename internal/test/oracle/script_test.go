@@ -207,7 +207,8 @@ func (s style) fromOutside(r *rand.Rand) answer {
 	if word == "progress" {
 		for range 1 + r.IntN(3) {
 			a.outside = append(a.outside, said{verb: "progress", after: after})
-			after += time.Duration(1+r.IntN(25)) * time.Second
+			// Never as long as a timeout, which is of whole seconds: an answer at that very moment may come first or not.
+			after += time.Duration(1+r.IntN(25))*time.Second + 100*time.Millisecond
 		}
 		word = "complete"
 	}
