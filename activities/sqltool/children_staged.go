@@ -47,7 +47,8 @@ func stageChild(w, child *TableWrite, field string) {
 // stagingDigits is the length of an ID of staged rows.
 const stagingDigits = 20
 
-// placeOfRow identifies a row among those of its write: its number, and for a row below others the places in the lists.
+// placeOfRow returns the place of a row in its write: the row's number, or for a child row the number of its first
+// ancestor followed by its index in each list on the way down, such as 7.0.2.
 func (s *rowSet) placeOfRow(number int) string {
 	if number > len(s.origins) {
 		return strconv.Itoa(number)

@@ -272,7 +272,7 @@ func IsRequestField(field string) bool { return slices.Contains(RequestFields, f
 // Problems that the check of a playbook and the tool report in the same words: the check knows what the file says, and
 // the tool what its templates give.
 const (
-	// RowPathProblem is that of a path that names the row of a sink that writes one file.
+	// RowPathProblem describes a sink that writes one file although its path contains the row.
 	RowPathProblem = `path names "` + RowWord + `", but rows can go to several paths only with auth or as Parquet; add auth, or set format: parquet`
 	// IgnoringNeedsKey and ReplacingNeedsKey are what children of a sink cannot be used with.
 	IgnoringNeedsKey  = "mode insert_or_ignore without key; the sink needs the key to find out which rows were ignored, because their children are not written"

@@ -77,11 +77,11 @@ func Foretell(book *playbook.Playbook, a Assumption) Forecast {
 // noteUncounted notes that something that the playbook uses is not counted.
 func (f *Forecast) noteUncounted(what string, used bool) {
 	if used {
-		f.note("%s is not counted", what)
+		f.addNote("%s is not counted", what)
 	}
 }
 
-func (f *Forecast) note(format string, args ...any) {
+func (f *Forecast) addNote(format string, args ...any) {
 	f.Notes = lists.AddUnique(f.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -160,12 +160,12 @@ func isPlaybook(action *playbook.Action) bool {
 func (f *Forecast) childCost(step *playbook.Step, a Assumption) Cost {
 	of := Cost{Actions: 3, HistoryBytes: bytesOfChild}
 	if step.Action.Inline == nil {
-		f.note("%s runs another playbook, whose steps are not counted; estimate that one by itself", step.Name)
+		f.addNote("%s runs another playbook, whose steps are not counted; estimate that one by itself", step.Name)
 		return of.Plus(Cost{Actions: 1, Workflows: 1})
 	}
 	inner := Foretell(step.Action.Inline, a)
 	for _, note := range inner.Notes {
-		f.note("%s", note)
+		f.addNote("%s", note)
 	}
 	inner.Actions-- // it is started by its parent
 	return of.Plus(inner.Cost)
@@ -182,7 +182,7 @@ func (f *Forecast) loopCost(step *playbook.Step, a Assumption) Cost {
 		}
 	}
 	if step.Loop.Source != nil {
-		f.note("the pages of the source of %s are not counted", step.Name)
+		f.addNote("the pages of the source of %s are not counted", step.Name)
 	}
 	batch := step.Loop.BatchSize(elements)
 	children := (elements + batch - 1) / batch

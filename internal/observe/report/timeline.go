@@ -134,7 +134,8 @@ func (t *Timeline) bandOf(lane *lane, index int) *band {
 // maxBands returns how many bands a loop may have.
 func (t *Timeline) maxBands() int { return max(1, min(shownBands, allBands/t.loops)) }
 
-// shrinkTo merges bands of a lane until it has at most `most`, including one for the given index.
+// shrinkTo merges neighboring bands of a lane until at most `most` remain, counting the band that an iteration with the
+// given index would need.
 func (l *lane) shrinkTo(most, index int) {
 	for len(l.bands) > most || index/l.width >= most {
 		var merged []*band

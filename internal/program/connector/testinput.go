@@ -57,7 +57,8 @@ func (t *tester) setInputs(s *step) {
 	})
 }
 
-// instantOf returns the time of a cursor; other cursors have none, and are as they are.
+// instantOf parses a cursor as a time. A text or whole number that is not a time counts as an hour before the test's
+// clock; false for any other value.
 func (t *tester) instantOf(i *incremental, value any) (time.Time, bool) {
 	layout, _ := layoutOf(i.format)
 	text := expression.Text(value)

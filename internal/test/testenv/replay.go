@@ -22,8 +22,8 @@ type replayConfig struct {
 	saveTo   string
 }
 
-// SaveTo makes ReplayAll also write the histories to dir with SaveHistories.
-func SaveTo(dir string) ReplayOption {
+// SaveHistoriesTo makes ReplayAll also write the histories to dir with SaveHistories.
+func SaveHistoriesTo(dir string) ReplayOption {
 	return func(c *replayConfig) { c.saveTo = dir }
 }
 

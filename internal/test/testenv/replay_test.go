@@ -152,7 +152,7 @@ func TestSavedHistoriesReplayAndNameNoMachine(t *testing.T) {
 	env := testenv.Temporal(t)
 	first := run(t, env)
 	dir := filepath.Join(t.TempDir(), "histories")
-	testenv.ReplayAll(t, env.Client(), first.GetID(), "", registerAll, 1, testenv.SaveTo(dir))
+	testenv.ReplayAll(t, env.Client(), first.GetID(), "", registerAll, 1, testenv.SaveHistoriesTo(dir))
 
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
