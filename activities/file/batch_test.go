@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -407,5 +410,76 @@ func TestMostStreams(t *testing.T) {
 			require.Equal(t, page < 2, result.Meta.Next != nil)
 			inputs[i].Batch = &interpreter.RowBatch{After: result.Meta.Next}
 		}
+	}
+}
+
+// openUnnamed returns how many files below a folder this process has open that have no name.
+func openUnnamed(t *testing.T, dir string) (count int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, one := range all {
+		to, _ := os.Readlink("/proc/self/fd/" + one.Name()) // one that was closed meanwhile
+		if strings.HasPrefix(to, dir) && strings.HasSuffix(to, " (deleted)") {
+			count++
+		}
+	}
+	return count
+}
+
+// TestPackedParquet: Parquet that was packed as a whole is read whatever its size, from a file without a name, of which nothing is left. A
+// file that passes mostRatio is an error before it fills the disk.
+func TestPackedParquet(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("open files are those of /proc")
+	}
+	const rows, limit = 3000, 2000
+	plain := string(groupedParquet(t, rows, 700))
+	require.Greater(t, len(plain), 20*limit)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	l := &lake{dir: dir}
+	newWorker := func() *activities.Catalogue {
+		return activities.NewCatalogue(activities.Resources{Directory: l.dir, MaxResponseBytes: limit})
+	}
+	for name, content := range map[string]string{
+		"a.parquet.gz":  tooltest.Gzip(plain),
+		"a.parquet.zst": zstdFrames(t, plain[:100], plain[100:]),
+		"a.parquet.zip": tooltest.Zip(t, [2]string{"other.txt", "x"}, [2]string{"a.parquet", plain}),
+	} {
+		l.put(t, name, content, time.Now())
+		fields := map[string]any{"path": name, "batch": 1000}
+		if strings.HasSuffix(name, ".zip") {
+			fields["member"], fields["format"] = "*.parquet", "parquet"
+		}
+		workers := []*activities.Catalogue{newWorker(), newWorker()}
+		r := &batchReader{workers: workers}
+		require.NoError(t, r.readBatches(t, fileInput(fields)(t)), name)
+		require.Len(t, r.rows(), rows, name)
+		for i, row := range r.rows() {
+			require.Equal(t, map[string]any{"id": i, "name": fmt.Sprint("n", i)}, row, name)
+		}
+		require.Positive(t, openUnnamed(t, dir), "a file stays open between batches")
+		for _, c := range workers {
+			require.NoError(t, c.Close())
+		}
+		require.Zero(t, openUnnamed(t, dir), name)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, ".reprise"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	c := newWorker()
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	for name, test := range map[string]struct{ content, says string }{
+		"bomb.parquet.gz":  {tooltest.Gzip("PAR1" + strings.Repeat("\x00", 50<<20)), "bomb.parquet.gz is larger than the limit of "},
+		"zeros.parquet.gz": {tooltest.Gzip(strings.Repeat("\x00", 1<<20)), "it does not begin and end as Parquet does"},
+		"cut.parquet.gz":   {tooltest.Gzip(plain)[:5000], "cut.parquet.gz ends too soon"},
+		"empty.parquet.gz": {tooltest.Gzip(""), "it does not begin and end as Parquet does"},
+	} {
+		l.put(t, name, test.content, time.Now())
+		r := &batchReader{workers: []*activities.Catalogue{c}}
+		require.ErrorContains(t, r.readBatches(t, fileInput(map[string]any{"path": name})(t)), test.says, name)
+		require.Zero(t, openUnnamed(t, dir), name)
 	}
 }

@@ -93,11 +93,11 @@ error. If the whole path is one template, it is used unchanged. The worker's own
 A step reads a file: json returns the value, jsonl a list with one value per line, csv a
 list of maps from column names to texts, parquet a list of maps, and text the text.
 Parquet has types: decimals keep their digits, times are RFC 3339 in UTC, or without a
-zone, bytes are base64, and NaN is a text. Without format, the name of the file decides,
-such as orders.csv.gz; a compressed file with another name is recognized as JSON, JSON
-Lines or text. Files compressed with gzip or zstd are decompressed; size limits apply to
-the decompressed bytes. A file that is not in its format is a final error, with the
-line.
+zone, bytes are base64, intervals are ISO 8601, and NaN is a text. Without format, the
+name of the file decides, such as orders.csv.gz; a compressed file with another name is
+recognized as JSON, JSON Lines or text. Files compressed with gzip or zstd are
+decompressed; size limits apply to the decompressed bytes. A file that is not in its
+format is a final error, with the line.
 
 As the source of a loop, a file of any size is read in pages of at most batch rows. JSON
 and XML are read at once if batch is not set and they are small enough. The file is
@@ -333,6 +333,7 @@ func (t *Tool) OpenRows(ctx context.Context, in interpreter.ToolInput) (*format.
 	byName, _ := format.FormatOfName(path)
 	return &format.RowSource{
 		Content: from, Size: from.size, What: path, Format: byName, Identity: from.identity, Kind: interpreter.KindTool, Class: interpreter.ClassFinal, Changed: from.changed,
+		Temporary: t.res.TemporaryFile,
 	}, nil
 }
 

@@ -294,7 +294,7 @@ func unpackPage(codec codecs.CompressionCodec, body []byte, size int) (data []by
 	case codecs.Zstd:
 		reader, err = NewZstdReader(bytes.NewReader(body))
 	default:
-		return nil, fmt.Errorf("its compression %s is not known", codec)
+		return nil, fmt.Errorf("its pages are compressed with %s, which cannot be read; write it with SNAPPY, ZSTD, GZIP, BROTLI or LZ4_RAW", codec)
 	}
 	if err == nil && reader != nil {
 		data, err = io.ReadAll(io.LimitReader(reader, int64(size)+1))

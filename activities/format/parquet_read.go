@@ -77,6 +77,8 @@ type parquetFile struct {
 
 	content io.ReaderAt
 	size    int64
+	groups  []metadata.RowGroup // as the file says them
+	columns []metadata.SchemaElement // that have values
 	root    *parquetNode
 	leaves  []*parquetNode
 }
@@ -121,11 +123,20 @@ func openParquet(content io.ReaderAt, size int64) (*parquetFile, error) {
 	if err := checkSchema(said.Schema); err != nil {
 		return nil, err
 	}
-	opened, err := parquet.OpenFile(content, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
+	shown, shownSize, err := withoutLZ4(content, size, said)
 	if err != nil {
 		return nil, err
 	}
-	f := &parquetFile{File: opened, content: content, size: size}
+	opened, err := parquet.OpenFile(shown, shownSize, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(readBuffer))
+	if err != nil {
+		return nil, err
+	}
+	f := &parquetFile{File: opened, content: content, size: size, groups: said.RowGroups}
+	for _, element := range said.Schema {
+		if element.NumChildren.V == 0 {
+			f.columns = append(f.columns, element)
+		}
+	}
 	f.root, err = f.addNode(opened.Root())
 	return f, err
 }
@@ -173,7 +184,7 @@ func (f *parquetFile) addNode(column *parquet.Column) (*parquetNode, error) {
 	}
 	if column.Leaf() {
 		var err error
-		n.value, err = valueOfLeaf(column)
+		n.value, err = valueOfLeaf(column, f.columns[len(f.leaves)])
 		f.leaves = append(f.leaves, n)
 		n.end = len(f.leaves)
 		return n, err
@@ -294,7 +305,7 @@ func (f *parquetFile) eachRow(most, skip int64, yield func(any) bool) error {
 			number += int(rows)
 			continue
 		}
-		if err := f.checkGroup(f.Metadata().RowGroups[i]); err != nil {
+		if err := f.checkGroup(f.groups[i]); err != nil {
 			return err
 		}
 		goesOn, err := f.groupRows(group, most, &number, int(skip), yield)
@@ -313,10 +324,7 @@ func (f *parquetFile) checkGroup(group metadata.RowGroup) error {
 	}
 	for i, chunk := range group.Columns {
 		of := chunk.MetaData
-		from := of.DataPageOffset
-		if of.DictionaryPageOffset > 0 {
-			from = min(from, of.DictionaryPageOffset)
-		}
+		from := startOfChunk(&of)
 		if chunk.FilePath != "" || from < int64(len(parquetMark)) || of.TotalCompressedSize < 0 || of.TotalCompressedSize > f.size-from ||
 			of.DictionaryPageOffset != 0 && of.DictionaryPageOffset != from {
 			return errThrift

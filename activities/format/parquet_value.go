@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	logical "github.com/parquet-go/parquet-go/format"
 
 	"reprise/interpreter/expression"
@@ -34,8 +36,11 @@ const (
 	mostScale = 1000
 )
 
-// valueOfLeaf says how the values of a column are read.
-func valueOfLeaf(column *parquet.Column) (leafValue, error) {
+// valueOfLeaf says how the values of a column are read. element is what the footer says of it.
+func valueOfLeaf(column *parquet.Column, element logical.SchemaElement) (leafValue, error) {
+	if element.ConvertedType.Valid && element.ConvertedType.V == deprecated.Interval {
+		return intervalValue, nil
+	}
 	var of any
 	if lt := column.Type().LogicalType(); lt != nil {
 		of = lt.Value
@@ -166,6 +171,25 @@ func valueOfDecimal(content []byte) (*big.Int, error) {
 		unscaled.Sub(unscaled, new(big.Int).Lsh(big.NewInt(1), uint(len(content))*8))
 	}
 	return unscaled, nil
+}
+
+// intervalValue is an interval as in ISO 8601, such as P14M3DT1.5S. Months, days and milliseconds are apart, because none has a fixed number of another.
+func intervalValue(v parquet.Value) (any, error) {
+	const size = 12
+	content := v.ByteArray()
+	if len(content) != size {
+		return nil, errors.New("an interval has not 12 bytes")
+	}
+	text := "P"
+	for i, unit := range []string{"M", "D"} {
+		if count := binary.LittleEndian.Uint32(content[4*i:]); count > 0 {
+			text += fmt.Sprint(count) + unit
+		}
+	}
+	if millis := binary.LittleEndian.Uint32(content[8:]); millis > 0 || text == "P" {
+		text += "T" + strconv.FormatFloat(float64(millis)/1000, 'f', -1, 64) + "S"
+	}
+	return text, nil
 }
 
 // plainValue is a value of a column that has only a physical type. Bytes are base64, as everywhere.

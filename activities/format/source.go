@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"slices"
 
 	"golang.org/x/text/transform"
@@ -35,6 +36,8 @@ type RowSource struct {
 	Unwrap func(io.Reader) (io.Reader, error)
 	// Changed reports whether it has changed since it was opened, nil for what cannot.
 	Changed func() bool
+	// Temporary returns a new file without a name on the worker's disk, for content that has to be unpacked before it can be read from any place.
+	Temporary func() (*os.File, error)
 	// Identity is what all reads of the same bytes have in common, "" where that is not known before it was read.
 	Identity string
 	// Kind and Class are used for errors about its content.
@@ -133,27 +136,14 @@ func (s *RowSource) openText(ctx context.Context, o Options, most int64, after *
 	return sourceText{textPart: part, Closer: unpacked}, nil
 }
 
-// parquetRows gives the rows of Parquet behind the first ones. It is read from any place: where it is packed, it has to fit into memory.
+// parquetRows gives the rows of Parquet behind the first ones. It is read from any place, so Parquet that is packed is unpacked to the worker's disk.
 func (s *RowSource) parquetRows(ctx context.Context, o Options, most, skip int64, yield func(PlacedRow, error) bool) {
-	var content io.ReaderAt = s.Content
-	size := s.Size
-	head := make([]byte, len(parquetMark))
-	if n, _ := s.Content.ReadAt(head, 0); s.Unwrap != nil || string(head[:n]) != parquetMark {
-		unpacked, err := s.openSource(ctx, o, most)
-		if err != nil {
-			yield(PlacedRow{}, s.readError(o, err))
-			return
-		}
-		all, err := memory.ReadAll(ctx, unpacked, most, most)
-		if err = errors.Join(err, unpacked.Close()); err != nil {
-			if errors.Is(err, memory.ErrTooLarge) {
-				err = tool.TooLargeErrorf("%s is Parquet that is packed, and larger than the limit of %d bytes; Parquet needs no packing", s.What, most)
-			}
-			yield(PlacedRow{}, s.readError(o, err))
-			return
-		}
-		content, size = bytes.NewReader(all), int64(len(all))
+	content, size, closeContent, err := s.openParquet(ctx, o, most)
+	if err != nil {
+		yield(PlacedRow{}, s.readError(o, err))
+		return
 	}
+	defer closeContent()
 	for row, err := range parquetRowsBehind(content, size, most, skip) {
 		switch {
 		case ctx.Err() != nil:
@@ -169,6 +159,30 @@ func (s *RowSource) parquetRows(ctx context.Context, o Options, most, skip int64
 	}
 }
 
+// openParquet opens Parquet, packed or not, to be read from any place.
+func (s *RowSource) openParquet(ctx context.Context, o Options, most int64) (content io.ReaderAt, size int64, closeContent func(), err error) {
+	head := make([]byte, len(parquetMark))
+	if n, _ := s.Content.ReadAt(head, 0); s.Unwrap == nil && string(head[:n]) == parquetMark {
+		return s.Content, s.Size, func() {}, nil
+	}
+	packed, err := s.openSource(ctx, o, most)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer func() { _ = packed.Close() }()
+	if _, err := io.ReadFull(packed, head); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, 0, nil, err
+	}
+	if string(head) != parquetMark {
+		return nil, 0, nil, errNoParquet
+	}
+	file, size, err := s.unpackToDisk(ctx, io.MultiReader(bytes.NewReader(head), packed), most)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	return file, size, func() { _ = file.Close() }, nil
+}
+
 // openSource opens the source at its beginning, unpacked. most bounds an archive that has to be read into memory.
 func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (*Unpacking, error) {
 	var content io.Reader = io.NewSectionReader(s.Content, 0, s.Size)
@@ -177,9 +191,28 @@ func (s *RowSource) openSource(ctx context.Context, o Options, most int64) (*Unp
 		if err != nil {
 			return nil, err
 		}
-		content = unwrapped
+		return s.openUnwrapped(ctx, unwrapped, o, most)
 	}
-	return o.Unpack(ctx, content, s.Unwrap != nil, most)
+	return o.Unpack(ctx, content, false, most)
+}
+
+// openUnwrapped unpacks content whose encoding was removed. An archive is read from any place, so it goes to the worker's disk first.
+func (s *RowSource) openUnwrapped(ctx context.Context, content io.Reader, o Options, most int64) (*Unpacking, error) {
+	buffered := bufio.NewReader(content)
+	magic, _ := buffered.Peek(len(magics[packedZip])) // an error is seen by who reads on
+	if string(magic) != magics[packedZip] || o.Compression != "" && o.Compression != packedZip {
+		return o.Unpack(ctx, buffered, true, most)
+	}
+	file, size, err := s.unpackToDisk(ctx, buffered, most)
+	if err != nil {
+		return nil, err
+	}
+	unpacked, err := o.Unpack(ctx, io.NewSectionReader(file, 0, size), true, most)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	unpacked.ReadCloser = &closedWith{ReadCloser: unpacked.ReadCloser, file: file}
+	return unpacked, nil
 }
 
 // decodeText makes UTF-8 of content, as DecodeText does. The part that it returns seeks where content is UTF-8.

@@ -241,7 +241,7 @@ func (l *landing) rowSource() *format.RowSource {
 	}
 	source := &format.RowSource{
 		Content: l.into, Size: l.have, What: "the body from " + requestLine(l.answer.Request), Format: as, Charset: charset,
-		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable,
+		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Temporary: l.tool.res.TemporaryFile,
 	}
 	if l.answer.Header.Get("Content-Encoding") != "" {
 		source.Unwrap = func(content io.Reader) (io.Reader, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"reprise/internal/base/connection"
@@ -50,6 +52,22 @@ type Resources struct {
 // use.
 func (res Resources) PrivateFiles() private.Places {
 	return private.Places{Directory: res.Directory, Paths: res.Private}
+}
+
+// TemporaryFile returns a new file on the worker's disk. It has no name, so that nothing of it is left once it is closed, whatever ends the worker.
+func (res Resources) TemporaryFile() (*os.File, error) {
+	folder := filepath.Join(res.Directory, private.Folder)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(folder, "unnamed-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // ConnectionResolver finds the URL of a connection, or the text that connection.EntryText made of a

@@ -10,15 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"reprise/activities/format"
 	"reprise/activities/memory"
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
-	"reprise/internal/base/private"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -178,14 +175,7 @@ func (m *move) openSource(ctx context.Context) (err error) {
 		m.source, err = m.tool.options.Open(ctx, m.from)
 		return err
 	}
-	folder := filepath.Join(m.tool.res.Directory, private.Folder)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return tool.ConfigErrorf("step %q: the source cannot be stored in the worker's directory: %w", m.in.Step, err)
-	}
-	into, err := os.CreateTemp(folder, "transfer-*")
-	if err == nil {
-		err = os.Remove(into.Name())
-	}
+	into, err := m.tool.res.TemporaryFile()
 	if err != nil {
 		return tool.ConfigErrorf("step %q: the source cannot be stored in the worker's directory: %w", m.in.Step, err)
 	}
