@@ -77,7 +77,7 @@ type parquetFile struct {
 
 	content io.ReaderAt
 	size    int64
-	groups  []metadata.RowGroup // as the file says them
+	groups  []metadata.RowGroup      // as the file says them
 	columns []metadata.SchemaElement // that have values
 	root    *parquetNode
 	leaves  []*parquetNode
