@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -18,6 +20,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
@@ -36,27 +41,77 @@ import (
 // How often TestSecretsRotate changes each secret, and how many runs use them meanwhile: make rotations.
 var (
 	rotations    = flag.Int("rotations", 1, "how often each secret changes in TestSecretsRotate")
-	rotationRuns = flag.Int("rotation.runs", 10, "runs that use the secrets meanwhile")
+	rotationRuns = flag.Int("rotation.runs", 24, "runs that use the secrets meanwhile")
 )
 
-// secretKinds are connections with a secret in a file, and how an API finds it in a request.
+// secretKinds are connections with a secret, and whether a request was made with one.
 var secretKinds = map[string]struct {
 	settings string
-	given    func(*http.Request) string
+	has      func(r *http.Request, secret string) bool
 }{
-	"bearer": {`"bearer": %s, "headers": {"X-Worker": %q}`, func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }},
-	"basic":  {`"basic": {"user": "ana", "password": %s}, "headers": {"X-Worker": %q}`, func(r *http.Request) string { _, p, _ := r.BasicAuth(); return p }},
-	"query":  {`"query": {"api_key": %s}, "headers": {"X-Worker": %q}`, func(r *http.Request) string { return r.URL.Query().Get("api_key") }},
-	"header": {`"headers": {"X-Key": %s, "X-Worker": %q}`, func(r *http.Request) string { return r.Header.Get("X-Key") }},
+	"bearer": {`"bearer": %s, "headers": {"X-Worker": %q}`, func(r *http.Request, secret string) bool { return bearerOf(r) == secret }},
+	"basic": {`"basic": {"user": "ana", "password": %s}, "headers": {"X-Worker": %q}`, func(r *http.Request, secret string) bool {
+		_, password, _ := r.BasicAuth()
+		return password == secret
+	}},
+	"query":  {`"query": {"api_key": %s}, "headers": {"X-Worker": %q}`, func(r *http.Request, secret string) bool { return r.URL.Query().Get("api_key") == secret }},
+	"header": {`"headers": {"X-Key": %s, "X-Worker": %q}`, func(r *http.Request, secret string) bool { return r.Header.Get("X-Key") == secret }},
+	"jwt":    {`"jwt": {"issuer": "ana", "secret": %s}, "headers": {"X-Worker": %q}`, hasSignedToken},
+	"aws": {
+		`"aws": {"service": "execute-api", "region": "eu-central-1", "access_key_id": "ID", "secret_access_key": %s}, "headers": {"X-Worker": %q}`,
+		hasSignature,
+	},
+	sessionKind: {
+		`"session": {"login": {"url": "/login", "method": "POST", "body": {"password": %s}}, "token": "{{ response.token }}", "send": {"header": "Authorization", "value": "Bearer {{ token }}"}}, "headers": {"X-Worker": %q}`,
+		func(r *http.Request, secret string) bool { return bearerOf(r) == tokenPrefix+secret },
+	},
+}
+
+// sessionKind is a connection that gets a token for its secret, at /login.
+const (
+	sessionKind = "session"
+	tokenPrefix = "token of "
+)
+
+func bearerOf(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+}
+
+// hasSignedToken reports whether the request has a JWT that was signed with the secret.
+func hasSignedToken(r *http.Request, secret string) bool {
+	_, err := jwt.Parse(bearerOf(r), func(*jwt.Token) (any, error) { return []byte(secret), nil }, jwt.WithValidMethods([]string{"HS256"}))
+	return err == nil
+}
+
+// hasSignature reports whether the request has a signature of AWS that was made with the secret.
+func hasSignature(r *http.Request, secret string) bool {
+	given := r.Header.Get("Authorization")
+	_, signed, _ := strings.Cut(given, "SignedHeaders=")
+	signed, _, _ = strings.Cut(signed, ",")
+	again := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: http.Header{}}
+	for _, name := range strings.Split(signed, ";") {
+		if name != "host" {
+			again.Header[http.CanonicalHeaderKey(name)] = r.Header.Values(name)
+		}
+	}
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil {
+		return false
+	}
+	digest := sha256.Sum256(nil)
+	key := aws.Credentials{AccessKeyID: "ID", SecretAccessKey: secret}
+	err = v4.NewSigner().SignHTTP(r.Context(), key, again, hex.EncodeToString(digest[:]), "execute-api", "eu-central-1", at)
+	return err == nil && again.Header.Get("Authorization") == given
 }
 
 // postgresKind is a database whose role gets new passwords.
 const postgresKind = "postgres"
 
-// secretSources are where the secret of a kind is. Files are read again as soon as they change, Vault after a refusal.
+// secretSources are where the secret of a kind is. Files are read again as soon as they change, the others after a refusal.
 var secretSources = map[string]string{
 	"file":  `{"from": "file", "path": "%s"}`,
 	"vault": `{"from": "vault", "path": "kv/data/%s", "field": "secret"}`,
+	"aws":   `{"from": "aws", "name": "%s", "field": "secret"}`,
 }
 
 // rotating is a world whose secrets change while runs use them.
@@ -68,12 +123,12 @@ type rotating struct {
 	role   string
 
 	mu      sync.Mutex
-	stored  map[string]string    // what Vault has, by kind
+	stored  map[string]string    // what Vault and AWS have, by kind
 	secret  map[string]string    // what is accepted
 	next    map[string]string    // accepted too, while secrets change
 	served  map[string]int       // accepted requests by the number of the run, since the last rotation
 	refused map[string]int       // requests with an old secret, by connection
-	learned map[string]time.Time // when Vault told a worker the newest secret, by kind and worker
+	learned map[string]time.Time // when Vault or AWS told a worker the newest secret, by kind, source and worker
 	vain    []string             // requests with an old secret that began after that
 	knowing int                  // accepted requests that began after that
 	over    bool                 // runs may end
@@ -91,26 +146,69 @@ func newRotating(t *testing.T) *rotating {
 	return r
 }
 
-// serve accepts requests with the secret of their kind, /KIND-SOURCE?run=…. It is Vault, too.
+// serve accepts requests with the secret of their kind, /KIND-SOURCE?run=…. It is Vault and AWS Secrets Manager, too.
 func (r *rotating) serve(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	if kind, isVault := strings.CutPrefix(q.URL.Path, "/v1/kv/data/"); isVault {
-		if told := kind + q.Header.Get("X-Vault-Token"); r.learned[told].IsZero() {
-			r.learned[told] = time.Now()
-		}
+	switch kind, isVault := strings.CutPrefix(q.URL.Path, "/v1/kv/data/"); {
+	case isVault:
 		_ = json.NewEncoder(w).Encode(map[string]any{"lease_id": "", "data": map[string]any{
-			"data": map[string]any{"secret": r.stored[kind]}, "metadata": map[string]any{"version": 1},
+			"data": r.tell(kind+"-vault"+q.Header.Get("X-Vault-Token"), kind), "metadata": map[string]any{"version": 1},
 		}})
+	case q.Header.Get("X-Amz-Target") != "":
+		r.serveSecret(w, q)
+	case q.URL.Path == "/login":
+		r.logIn(w, q)
+	default:
+		r.serveRun(w, q)
+	}
+}
+
+// tell returns the secret of a kind, and records that somebody knows it.
+func (r *rotating) tell(whom, kind string) map[string]string {
+	if r.learned[whom].IsZero() {
+		r.learned[whom] = time.Now()
+	}
+	return map[string]string{"secret": r.stored[kind]}
+}
+
+// serveSecret responds as AWS Secrets Manager. A worker is known by the ID of its key.
+func (r *rotating) serveSecret(w http.ResponseWriter, q *http.Request) {
+	var request struct {
+		SecretID string `json:"SecretId"`
+	}
+	_ = json.NewDecoder(q.Body).Decode(&request)
+	_, worker, _ := strings.Cut(q.Header.Get("Authorization"), "Credential=")
+	worker, _, _ = strings.Cut(worker, "/")
+	text, _ := json.Marshal(r.tell(request.SecretID+"-aws"+worker, request.SecretID))
+	_ = json.NewEncoder(w).Encode(map[string]string{"SecretString": string(text)})
+}
+
+// logIn responds with a token for the password of a session, which is good for as long as the password is.
+func (r *rotating) logIn(w http.ResponseWriter, q *http.Request) {
+	var request struct {
+		Password string `json:"password"`
+	}
+	_ = json.NewDecoder(q.Body).Decode(&request)
+	if request.Password != r.secret[sessionKind] && request.Password != r.next[sessionKind] {
+		r.refused["login"]++
+		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	_ = json.NewEncoder(w).Encode(map[string]string{"token": tokenPrefix + request.Password})
+}
+
+func (r *rotating) serveRun(w http.ResponseWriter, q *http.Request) {
 	name := strings.TrimPrefix(q.URL.Path, "/")
-	kind, _, _ := strings.Cut(name, "-")
+	kind, source, _ := strings.Cut(name, "-")
+	if source == "file" {
+		source = "vault" // the file changed before Vault had the secret
+	}
 	began, err := time.Parse(time.RFC3339Nano, q.URL.Query().Get("began"))
-	learned := r.learned[kind+q.Header.Get("X-Worker")]
+	learned := r.learned[kind+"-"+source+q.Header.Get("X-Worker")]
 	knows := err != nil || !learned.IsZero() && began.After(learned)
-	if given := secretKinds[kind].given(q); given != r.secret[kind] && given != r.next[kind] {
+	if has := secretKinds[kind].has; !has(q, r.secret[kind]) && !has(q, r.next[kind]) {
 		r.refused[name]++
 		if knows {
 			r.vain = append(r.vain, fmt.Sprintf("%s, began %s, the worker knew at %s: %v", q.URL, began, learned, err))
@@ -227,7 +325,10 @@ func TestSecretsRotate(t *testing.T) {
 		worker := fmt.Sprintf("worker-%d", n)
 		testworker.Start(t, testworker.Options{
 			Address: env.Address, Namespace: env.Namespace, TaskQueue: queue, Directory: t.TempDir(), Connections: r.connections(worker),
-			Env: []string{connection.DirectoryVariable + "=" + r.folder, "VAULT_ADDR=" + r.api.URL, "VAULT_TOKEN=" + worker},
+			Env: []string{
+				connection.DirectoryVariable + "=" + r.folder, "VAULT_ADDR=" + r.api.URL, "VAULT_TOKEN=" + worker,
+				"AWS_ENDPOINT_URL=" + r.api.URL, "AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=" + worker, "AWS_SECRET_ACCESS_KEY=key",
+			},
 		})
 	}
 	pause := fmt.Sprint(max(0.2, float64(*rotationRuns)/100)) // seconds between two requests of a run
