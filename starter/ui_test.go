@@ -27,6 +27,7 @@ import (
 type pages struct {
 	t    *testing.T
 	base string
+	link string // which signs a browser in
 	http *http.Client
 }
 
@@ -51,7 +52,7 @@ func (d *desk) openPages(args ...string) *pages {
 	link, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(line, "Runs: ")))
 	require.NoError(d.t, err)
 	jar, _ := cookiejar.New(nil)
-	p := &pages{t: d.t, base: "http://" + link.Host, http: &http.Client{Jar: jar, Timeout: testenv.Within(time.Minute)}}
+	p := &pages{t: d.t, base: "http://" + link.Host, link: link.String(), http: &http.Client{Jar: jar, Timeout: testenv.Within(time.Minute)}}
 	p.read(p.http.Get(link.String()))
 	return p
 }
@@ -106,6 +107,14 @@ metadata: {name: `+name+`}
 partitions: {every: day, start: 2024-01-01, end: 2024-01-04}
 workflow: [{step: greet, vars: {day: "{{ partition.key }}"}}]
 `), 0o600))
+	listed := "regions-" + strings.ToLower(d.queue)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "regions.yaml"), []byte(`apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: `+listed+`}
+partitions: [eu, us, asia pacific]
+workflow: [{step: greet, vars: {region: "{{ partition.key }}"}}]
+output: "{{ vars.region }}"
+`), 0o600))
 	p := d.openPages("--playbooks", folder)
 	missing := p.press("/playbooks/days", "/playbooks/days/backfill", url.Values{"reason": {"catching up"}})
 	require.True(t, strings.HasPrefix(missing, name+".backfill"), missing)
@@ -144,4 +153,47 @@ workflow: [{step: greet, vars: {day: "{{ partition.key }}"}}]
 	result := d.ends(id)
 	require.Equal(t, interpreter.Completed, result.Status)
 	require.Equal(t, "Hello, Ada!", result.Result.Data)
+	d.startsPartitions(p)
+}
+
+// startsPartitions: the form of a playbook with partitions offers those of a list, and takes the key of any other; a run of the
+// chosen one starts. What no partition has starts nothing.
+func (d *desk) startsPartitions(p *pages) {
+	t := d.t
+	browser := testenv.NewBrowser(t)
+	until := func(expression string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return browser.Eval(expression) == "true" }, testenv.Within(30*time.Second), 50*time.Millisecond, "%s: %s", expression, browser.Text())
+	}
+	opens := func(path, about string) {
+		t.Helper()
+		browser.Open(p.base + path)
+		until(`location.pathname === "` + path + `" && document.querySelector('#partition') !== null`)
+		browser.Eval(about)
+		browser.Click(`form[action="` + path + `"] button`)
+	}
+	run := func() string {
+		t.Helper()
+		until(`location.pathname.startsWith('/runs/')`)
+		id, err := url.PathUnescape(browser.Eval(`location.pathname.slice('/runs/'.length)`))
+		require.NoError(t, err)
+		return id
+	}
+	browser.Open(p.link)
+	until(`document.title === 'Runs – Reprise'`)
+	opens("/playbooks/regions", `1`)
+	require.Equal(t, "false", browser.Eval(`document.querySelector('#partition').checkValidity()`), "a person has to choose one")
+	opens("/playbooks/regions", `document.querySelector('#partition').value = 'asia pacific'`)
+	result := d.ends(run())
+	require.Equal(t, interpreter.Completed, result.Status)
+	require.Equal(t, "asia pacific", result.Result.Data)
+	opens("/playbooks/days", `document.querySelector('#partition').value = '2024-02-30'`)
+	until(`document.querySelector('[role=alert]') !== null && document.querySelector('#partition').value === '2024-02-30'`)
+	require.Contains(t, browser.Text(), "No run has started.")
+	opens("/playbooks/days", `document.querySelector('#partition').value = '2024-01-02'`)
+	require.Equal(t, interpreter.Completed, d.ends(run()).Status)
+	require.Contains(t, p.read(p.http.Get(p.base+"/playbooks/regions")), "<button>Run 2 missing partitions</button>")
+	rest := p.press("/playbooks/regions", "/playbooks/regions/backfill", url.Values{})
+	require.Equal(t, interpreter.Completed, d.ends(rest).Status)
+	require.Contains(t, p.read(p.http.Get(p.base+"/playbooks/regions")), "3 partitions, 3 done")
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -258,8 +259,8 @@ func openLibrary(streams cli.Streams, s *session.Session, folder string) *ui.Lib
 			}
 			return book, nil
 		},
-		Start: func(ctx context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
-			return startBook(ctx, streams, *s, folder, name, workload, said)
+		Start: func(ctx context.Context, name string, with ui.StartForm, said ui.ChangedBy) (string, error) {
+			return startBook(ctx, streams, *s, folder, name, with, said)
 		},
 		Backfill: func(ctx context.Context, name string, said ui.ChangedBy) (string, error) {
 			return startBackfill(ctx, streams, *s, folder, name, said)
@@ -290,18 +291,22 @@ func readBook(folder, name string, workload map[string]any) (load.CheckedPlayboo
 }
 
 // startBook starts a run of a playbook in a folder, and returns its workflow ID.
-func startBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
-	read, err := readBook(folder, name, workload)
+func startBook(ctx context.Context, streams cli.Streams, s session.Session, folder, name string, with ui.StartForm, said ui.ChangedBy) (string, error) {
+	read, err := readBook(folder, name, with.Workload)
 	if err != nil {
 		return "", err
 	}
 	if wrong := read.Found.Errors(); len(wrong) > 0 {
 		return "", errors.New(wrong[0].Message)
 	}
-	plan, err := launch.NewPlan(read, workload, "", folder)
+	if _, err := read.Book.RunPartition(with.Partition, time.Now()); err != nil {
+		return "", err
+	}
+	plan, err := launch.NewPlan(read, with.Workload, "", folder)
 	if err != nil {
 		return "", err
 	}
+	plan.Input.Partition = with.Partition
 	plan.Details += "\n" + "Started" + attributionText(said)
 	return startFor(ctx, streams, &s, plan, said)
 }

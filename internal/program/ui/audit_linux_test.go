@@ -116,7 +116,7 @@ func TestStartsOfThePageAreAudited(t *testing.T) {
 			book, err := interpreter.LoadPlaybook("book.yaml", text)
 			return ui.Book{Playbook: book}, err
 		},
-		Start: func(ctx context.Context, name string, _ map[string]any, said ui.ChangedBy) (string, error) {
+		Start: func(ctx context.Context, name string, _ ui.StartForm, said ui.ChangedBy) (string, error) {
 			return start(ctx, name, said)
 		},
 		Backfill: start,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
 )
@@ -145,18 +147,45 @@ func newCalendarLine(line backfill.CalendarLine) calendarLine {
 	return drawn
 }
 
-// partitionText says which partition a run is about that a form starts, because forms do not choose one; "" for a playbook
-// without partitions.
-func partitionText(book *playbook.Playbook, now time.Time) string {
-	chosen, err := book.RunPartition("", now)
-	const other = "starter run --partition KEY"
-	switch {
-	case err != nil:
-		return toSentence(err.Error()) + " To choose a partition, use " + other + "."
-	case chosen == nil:
-		return ""
+const (
+	// partitionField is the name of the form field with the key of a run's partition.
+	partitionField = "partition"
+	// offeredKeys bounds the partitions that a form offers; of a longer list people type a key.
+	offeredKeys = 200
+)
+
+// partitionInput is the field of a form for the partition of a run.
+type partitionInput struct {
+	Keys     []string // what people choose from; nil if they type a key
+	Chosen   string
+	Required bool
+	Example  string // a key in the empty field
+	Note     string
+}
+
+// partitionInputOf returns the field for the partition of a run, with what was typed; nil for a playbook without partitions.
+func partitionInputOf(book *playbook.Playbook, typed url.Values, now time.Time) *partitionInput {
+	if book.Partitions == nil {
+		return nil
 	}
-	return "The run loads the partition " + chosen.Key + ", the last complete one. To choose another, use " + other + "."
+	field := &partitionInput{Chosen: typed.Get(partitionField)}
+	if book.Partitions.IsList() {
+		all, _ := book.Partitions.CompletePartitions(now) // of a list it does not fail
+		field.Required, field.Example = true, all[0].Key
+		field.Note = "The playbook has " + terminal.Count(len(all), "partition") + "; the run loads the one with this key."
+		if len(all) <= offeredKeys {
+			field.Keys, field.Note = lists.Map(all, func(p partition.Partition) string { return p.Key }), ""
+		}
+		return field
+	}
+	newest, err := book.RunPartition("", now)
+	if err != nil {
+		field.Note = toSentence(err.Error())
+		return field
+	}
+	field.Example = newest.Key
+	field.Note = "If the field is empty, the run loads " + newest.Key + ", the last complete partition."
+	return field
 }
 
 // freshness is how old the data loaded by a playbook is.

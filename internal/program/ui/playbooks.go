@@ -34,11 +34,19 @@ type Library struct {
 	Has func(name string) bool
 	// Read returns a playbook with its problems.
 	Read func(name string) (Book, error)
-	// Start starts a run of a playbook with values merged into its workload, and returns the run's ID.
-	Start func(ctx context.Context, name string, workload map[string]any, said ChangedBy) (string, error)
+	// Start starts a run of a playbook with what a form says, and returns the run's ID.
+	Start func(ctx context.Context, name string, with StartForm, said ChangedBy) (string, error)
 	// Backfill starts a run for the missing partitions of a playbook, and returns the run's ID. Nil leaves the button
 	// out.
 	Backfill func(ctx context.Context, name string, said ChangedBy) (string, error)
+}
+
+// StartForm is what a person who starts a run on the page of its playbook has chosen.
+type StartForm struct {
+	// Workload is merged into the playbook's.
+	Workload map[string]any
+	// Partition is the key of the partition that the run is about; "" if the person chose none.
+	Partition string
 }
 
 // Book is a playbook in the folder.
@@ -209,7 +217,7 @@ type bookView struct {
 	Invalid                 bool
 	Graph                   *graphView
 	Inputs                  []input
-	Partition               string // of a run that the form starts; "" for a playbook without partitions
+	Partition               *partitionInput // nil for a playbook without partitions
 	CanStart                bool
 	Fault                   string
 	Runs                    []*runRow
@@ -240,7 +248,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		}
 		shown.Graph = drawnGraph(book.Playbook, nil, nil)
 		shown.Inputs = inputsOf(book.Playbook, typed)
-		shown.Partition = partitionText(book.Playbook, v.frame.At)
+		shown.Partition = partitionInputOf(book.Playbook, typed, v.frame.At)
 		listed, err := s.Runs.Page(r.Context(), runs.Filter{Playbook: book.Playbook.Name, Children: book.Playbook.Partitions != nil}, shownBars, nil)
 		if err != nil && !errors.Is(err, runs.ErrNoAttributes) {
 			return err
@@ -350,7 +358,8 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 	if err == nil {
 		err = s.changes.make(v, audit.Start, audit.ActionTarget{Playbook: name}, func(target *audit.ActionTarget) (audit.ActionOutcome, error) {
 			var failed error
-			id, failed = s.Library.Start(r.Context(), name, workload, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
+			with := StartForm{Workload: workload, Partition: strings.TrimSpace(r.PostForm.Get(partitionField))}
+			id, failed = s.Library.Start(r.Context(), name, with, ChangedBy{By: v.person.Name, Reason: strings.TrimSpace(r.PostForm.Get("reason"))})
 			target.Run = id
 			return audit.Done, failed
 		})

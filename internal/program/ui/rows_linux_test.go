@@ -120,7 +120,7 @@ func TestRowsAndPartitions(t *testing.T) {
 	status, _, _ = w.get(html.UnescapeString(failed[1]))
 	require.Equal(t, http.StatusOK, status)
 	body = w.shows(path, "35 partitions, 34 done, 1 failed")
-	require.Contains(t, body, "The run loads the partition 2024-03-03, the last complete one.")
+	require.Contains(t, body, "If the field is empty, the run loads 2024-03-03, the last complete partition.")
 	require.Contains(t, body, "<button>Run 1 missing partition</button>")
 	require.Contains(t, body, `aria-label="2024-02: 28 done, 1 failed"`)
 	for i := range 3 {

@@ -184,9 +184,9 @@ func newWorldOn(t *testing.T, env *testenv.Env) *world {
 				book, err := interpreter.LoadPlaybook("asks.yaml", inputs)
 				return ui.Book{Playbook: book}, err
 			},
-			Start: func(_ context.Context, name string, workload map[string]any, said ui.ChangedBy) (string, error) {
+			Start: func(_ context.Context, name string, with ui.StartForm, said ui.ChangedBy) (string, error) {
 				require.Equal(t, "ada@host", said.By)
-				return w.start("started/"+name+w.queue, inputs, workload), nil
+				return w.start("started/"+name+w.queue, inputs, with.Workload), nil
 			},
 			Backfill: func(ctx context.Context, name string, said ui.ChangedBy) (string, error) {
 				require.Equal(t, ui.ChangedBy{By: "ada@host", Reason: "catching up"}, said)
