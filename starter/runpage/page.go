@@ -16,8 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
