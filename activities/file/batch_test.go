@@ -427,8 +427,7 @@ func openUnnamed(t *testing.T, dir string) (count int) {
 	return count
 }
 
-// TestPackedParquet: Parquet that was packed as a whole is read whatever its size, from a file without a name, of which nothing is left. A
-// file that passes mostRatio is an error before it fills the disk.
+// TestPackedParquet: Parquet that was packed as a whole is read whatever its size, from a file without a name, of which nothing is left.
 func TestPackedParquet(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -22,6 +22,7 @@ import (
 
 	"reprise/activities/format"
 	"reprise/activities/memory"
+	"reprise/activities/tooltest"
 	"reprise/interpreter/expression"
 )
 
@@ -277,6 +278,19 @@ func heapNow() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapSys) //nolint:gosec // far below
+}
+
+// TestPackedParquetIsBounded passes mostRatio: what is packed and becomes much more is an error before it fills the disk.
+func TestPackedParquetIsBounded(t *testing.T) {
+	t.Parallel()
+	packed := tooltest.Gzip("PAR1" + strings.Repeat("\x00", 10<<20))
+	source := format.RowSource{
+		Content: textSource{strings.NewReader(packed)}, Size: int64(len(packed)), What: "it", Format: format.Parquet,
+		Temporary: func() (*os.File, error) { return os.CreateTemp(t.TempDir(), "") },
+	}
+	for _, err := range source.ReadRows(t.Context(), format.Options{}, 1000, nil) {
+		require.ErrorContains(t, err, "that is 200 times its size")
+	}
 }
 
 // FuzzParquet: no bytes end the worker.
