@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"reprise/activities/sqltool"
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
@@ -19,14 +21,32 @@ func (t *tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows s
 	if err != nil {
 		return 0, err
 	}
-	if t.findsByIndex(rows) { // mostly there are none, and the plan of DELETE would read the whole table
-		there := false
-		err := t.Query(ctx, "SELECT EXISTS (SELECT FROM "+t.sourceBelow(w, rows)+" WHERE "+condition+")", args, func(scan func(...any) error) error { return scan(&there) })
-		if err != nil || !there {
+	if len(rows.Except) > 0 && t.findsByIndex(rows) { // mostly all are, and the plan of DELETE would read the whole table
+		if there, err := t.existsBelow(ctx, w, rows, condition, args); !there || err != nil {
 			return 0, err
 		}
 	}
 	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" AS "+thereName+" USING "+givenKeys(w)+" WHERE "+condition, args...)
+}
+
+// HasBelow reports whether there are rows below others; without an index it does not read the table to know.
+func (t *tableTx) HasBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (bool, error) {
+	if !t.findsByIndex(rows) {
+		return true, nil
+	}
+	condition, args, err := t.belowCondition(ctx, w, rows)
+	if err != nil {
+		return false, err
+	}
+	return t.existsBelow(ctx, w, rows, condition, args)
+}
+
+// existsBelow reports whether the condition of belowCondition holds for a row.
+func (t *tableTx) existsBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow, condition string, args []any) (there bool, err error) {
+	batch := &pgx.Batch{}
+	batch.Queue("SELECT EXISTS (SELECT FROM "+t.sourceBelow(w, rows)+" WHERE "+condition+")", args...).QueryRow(func(row pgx.Row) error { return row.Scan(&there) })
+	err = t.sendBatch(ctx, batch)
+	return there, err
 }
 
 // KeysBelow returns the keys of rows below others.

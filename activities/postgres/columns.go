@@ -156,6 +156,40 @@ func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite)
 	return known, nil
 }
 
+// recallTables asks in one message whether all tables of a write are as the session remembers them, and which of them other loads read.
+func (t *tableTx) recallTables(ctx context.Context, w *sqltool.TableWrite) error {
+	if t.session == nil || w.IsStaged() || !w.HasChildren() {
+		return nil
+	}
+	batch, tables, unread := &pgx.Batch{}, map[string]tableDescription{}, map[string]bool{}
+	for _, table := range w.AllTables() {
+		name := table.QuotedTable()
+		known, is := t.session.tables[name]
+		if !is || !time.Now().Before(known.until) {
+			return nil
+		}
+		begin, behind := table.NewerNames(dialect)
+		batch.Queue("SELECT ("+tableVersion+"), EXISTS (SELECT"+readers+")", name, begin, behind).QueryRow(func(row pgx.Row) error {
+			var (
+				version string
+				isRead  bool
+			)
+			if err := row.Scan(&version, &isRead); err != nil {
+				return err
+			}
+			if version == known.version {
+				tables[name], unread[name] = known, !isRead
+			}
+			return nil
+		})
+	}
+	if err := t.sendBatch(ctx, batch); err != nil {
+		return err
+	}
+	t.described, t.tables, t.unread = true, tables, unread
+	return nil
+}
+
 // rememberedColumns returns the columns as the session remembers them, for the first table of a write. They have to be checked before
 // anything is written.
 func (t *tableTx) rememberedColumns(w *sqltool.TableWrite) (columns []sqltool.Column, is bool) {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,23 +129,6 @@ func (i *insertion) insertStatement(with, from, position string, given []string)
 	}
 	return with + writtenName + " AS (" + insert + " RETURNING xmax = 0 AS " + isNewName + ") SELECT count(*) FILTER (WHERE " + isNewName +
 		"), count(*) FILTER (WHERE NOT " + isNewName + ") FROM " + writtenName
-}
-
-// runStatement runs a statement of the insertion.
-func (i *insertion) runStatement(ctx context.Context, tx pgx.Tx, statement string, parameters []any) (sqltool.WriteResult, error) {
-	if i.returned != nil {
-		rows, err := tx.Query(ctx, statement, parameters...)
-		if err != nil {
-			return sqltool.WriteResult{}, err
-		}
-		defer rows.Close()
-		return i.readReturned(rows)
-	}
-	if !i.splits {
-		tag, err := tx.Exec(ctx, statement, parameters...)
-		return sqltool.AffectedResult(tag.RowsAffected()), err
-	}
-	return readSplit(tx.QueryRow(ctx, statement, parameters...))
 }
 
 // queueStatement adds a statement of the insertion to a batch; done gets what it has written.

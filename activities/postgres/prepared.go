@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -55,6 +56,20 @@ func (p *preparedStatements) prepareBatch(ctx context.Context, conn *pgx.Conn, b
 			p.until = time.Now().Add(plansAge)
 		}
 	}
+}
+
+// errUnprepared rolls a write back because a statement cannot be prepared, which ends its transaction.
+var errUnprepared = errors.New("a statement cannot be prepared")
+
+// sendBatch sends statements within the transaction.
+func (t *tableTx) sendBatch(ctx context.Context, batch *pgx.Batch) error {
+	if t.session != nil && !t.session.prepared.none {
+		t.session.prepared.prepareBatch(ctx, t.tx.Conn(), batch)
+		if t.session.prepared.none {
+			return errUnprepared
+		}
+	}
+	return t.tx.SendBatch(ctx, batch).Close()
 }
 
 // isDue reports whether a statement is to be prepared now.

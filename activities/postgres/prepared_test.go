@@ -8,6 +8,7 @@ import (
 
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
+	"reprise/interpreter"
 )
 
 // writePage writes a page of two rows as part of a run.
@@ -96,4 +97,42 @@ func TestPreparedWritesFollowTheTable(t *testing.T) {
 	}
 	writePage(t, pg, "a", page)
 	require.Equal(t, []map[string]any{{"n": int64(50), "last": int64(49)}}, db.Query(t, "SELECT count(*) AS n, max(id) AS last FROM rows"))
+}
+
+// TestWritesOfChildrenArePrepared: a page of parents with children is sent by prepared statements, also after they are lost. Each page asks
+// whether others read the tables.
+func TestWritesOfChildrenArePrepared(t *testing.T) {
+	t.Parallel()
+
+	pg, db := onePostgres(t, "")
+	db.Exec(t, "CREATE TABLE rows (id int PRIMARY KEY, v text); CREATE TABLE lines (row_id int, line int, PRIMARY KEY (row_id, line));"+notesPrepared)
+	children := fields{"lines": fields{"table": "lines", "key": []any{"row_id", "line"}, "with": fields{"row_id": "id"}}}
+	writeParent := func(page int) {
+		in := pg.TableInput(fields{"table": "rows", "mode": "upsert", "key": "id", "children": children}, []any{fields{"id": page, "lines": []any{fields{"line": 1}, fields{"line": 2}}}})
+		in.OperationKey, in.RunID, in.ControlID = fmt.Sprint("page ", page), "a", "playbook"
+		_, err := pg.MakeAttempt(t, in)
+		require.NoError(t, err)
+	}
+	for page := range 10 {
+		writeParent(page)
+	}
+	with := prepared(t, db)
+	for _, part := range []string{`INSERT INTO "rows"`, `INSERT INTO "lines"`, `SELECT EXISTS`, "c.xmin"} {
+		require.Contains(t, with[9], part)
+	}
+	db.Exec(t, `CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN NULL; END $$;
+		CREATE TRIGGER z_lose AFTER INSERT ON rows FOR EACH STATEMENT EXECUTE FUNCTION lose()`)
+	for page := range 3 {
+		writeParent(10 + page)
+	}
+	replace := pg.TableInput(fields{"table": "lines", "mode": "replace", "key": []any{"row_id", "line"}}, nil)
+	replace.Staging = &interpreter.Staging{ID: "0123456789abcdef0123", Do: interpreter.StagingBegin}
+	_, err := pg.MakeAttempt(t, replace)
+	require.NoError(t, err)
+	writeParent(13)
+	newer := db.Query(t, "SELECT quote_ident(relname) AS name FROM pg_class WHERE relname LIKE 'reprise_newer_%' AND relkind = 'r'")
+	require.Len(t, newer, 1)
+	require.Equal(t, []map[string]any{{"row_id": int32(13), "line": int32(1)}, {"row_id": int32(13), "line": int32(2)}},
+		db.Query(t, fmt.Sprint("SELECT row_id, line FROM ", newer[0]["name"], " ORDER BY line")))
+	require.Equal(t, []map[string]any{{"n": int64(28)}}, db.Query(t, "SELECT count(*) AS n FROM lines"))
 }

@@ -87,8 +87,12 @@ func isRefusal(pg *pgconn.PgError) bool {
 // writeOnce makes the write in a transaction, and in another one if the table is not as it was described before.
 func writeOnce(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, allNew bool) (interpreter.ToolResult, error) {
 	result, err := writeInTransaction(ctx, conn, w, allNew)
-	if errors.Is(err, errChanged) {
-		sessionOf(conn).tables = nil
+	session := sessionOf(conn)
+	changed := errors.Is(err, errChanged)
+	if changed {
+		session.tables = nil
+	}
+	if changed || errors.Is(err, errUnprepared) || session.prepared.forgetLost(ctx, conn, err) {
 		result, err = writeInTransaction(ctx, conn, w, allNew)
 	}
 	return result, err
@@ -112,6 +116,9 @@ func transactWrite(ctx context.Context, conn *pgx.Conn, w *sqltool.TableWrite, a
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{BeginQuery: beginOf(w, alone)}, func(tx pgx.Tx) error {
 		table := &tableTx{stateTx: stateTx{tx}, session: sessionOf(conn), alone: alone}
 		if err := table.lockAlone(ctx, w); err != nil {
+			return err
+		}
+		if err := table.recallTables(ctx, w); err != nil {
 			return err
 		}
 		found, err := sqltool.FindNested(ctx, table, w)
@@ -177,6 +184,8 @@ type tableTx struct {
 	// changing says that it is changing one now.
 	tables   map[string]tableDescription
 	changing bool
+	// unread are tables that no other load reads, by their quoted names: until the transaction ends, none can begin to.
+	unread map[string]bool
 	// returned are the keys of the rows that an insertion has written, for writes that need to know them.
 	returned []string
 }
@@ -233,9 +242,9 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 	}
 	statement, encode := insertion.parameterStatement()
 	err = sendRows(w.Rows, encode, func(parameters []any) error {
-		one, err := insertion.runStatement(ctx, t.tx, statement, parameters)
-		written = written.Plus(one)
-		return err
+		batch := &pgx.Batch{}
+		insertion.queueStatement(batch, statement, parameters, func(one sqltool.WriteResult) { written = written.Plus(one) })
+		return t.sendBatch(ctx, batch)
 	})
 	return written, err
 }

@@ -28,6 +28,16 @@ func (t tableTx) DeleteBelow(ctx context.Context, w *sqltool.TableWrite, rows sq
 	return t.Exec(ctx, "DELETE FROM "+w.QuotedTable()+" WHERE "+condition, args...)
 }
 
+// HasBelow reports whether there are rows below others.
+func (t tableTx) HasBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (there bool, err error) {
+	condition, args, err := belowCondition(w, rows)
+	if err != nil {
+		return false, err
+	}
+	err = t.Query(ctx, "SELECT EXISTS (SELECT 1 FROM "+w.QuotedTable()+" WHERE "+condition+")", args, func(scan func(...any) error) error { return scan(&there) })
+	return there, err
+}
+
 // KeysBelow returns the keys of rows below others.
 func (t tableTx) KeysBelow(ctx context.Context, w *sqltool.TableWrite, rows sqltool.RowsBelow) (keys []map[string]any, err error) {
 	condition, args, err := belowCondition(w, rows)

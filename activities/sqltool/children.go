@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reprise/activities/tool"
@@ -52,12 +53,43 @@ type childFigures struct {
 	done    map[string]WriteResult // by the names of the tables
 }
 
-// rowOrigin is where a row of a table of children comes from.
+// rowOrigin is where a row of a table of children comes from. Few rows are asked for it, so it has no text.
 type rowOrigin struct {
-	row  int    // the number of the row of the call
-	path string // within that row, such as items[2]
-	// place is the number of the row and the places in its lists, such as 7.2.
-	place string
+	list *listOrigin
+	at   int // in the list
+}
+
+// listOrigin is where a list of such rows comes from.
+type listOrigin struct {
+	field  string
+	number int        // of the row that has the list
+	above  *rowOrigin // of that row, nil for a row of the call
+}
+
+// row is the number of the row of the call.
+func (o rowOrigin) row() int {
+	if o.list.above != nil {
+		return o.list.above.row()
+	}
+	return o.list.number
+}
+
+// path is the place within that row, such as items[2].
+func (o rowOrigin) path() string {
+	own := o.list.field + "[" + strconv.Itoa(o.at) + "]"
+	if o.list.above != nil {
+		return o.list.above.path() + "." + own
+	}
+	return own
+}
+
+// place is the number of the row and the places in its lists, such as 7.2.
+func (o rowOrigin) place() string {
+	above := strconv.Itoa(o.list.number)
+	if o.list.above != nil {
+		above = o.list.above.place()
+	}
+	return above + "." + strconv.Itoa(o.at)
 }
 
 // childKeys returns the keys of a field's value in children. depth is how deeply tables of children may be nested.
@@ -290,7 +322,7 @@ func (s *rowSet) RowText(number int) string {
 		return "row " + expression.Text(number)
 	}
 	of := s.origins[number-1]
-	return "row " + expression.Text(of.row) + ", " + of.path
+	return "row " + strconv.Itoa(of.row()) + ", " + of.path()
 }
 
 // RowsText returns the name of several rows in messages, by the first and the last number.
@@ -307,5 +339,5 @@ func (w *TableWrite) rowIdentity(number int) (operation string, row int, path st
 		return w.in.OperationKey, number, ""
 	}
 	of := w.origins[number-1]
-	return strings.TrimSpace(w.in.OperationKey + " " + of.path), of.row, of.path
+	return strings.TrimSpace(w.in.OperationKey + " " + of.path()), of.row(), of.path()
 }

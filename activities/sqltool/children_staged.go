@@ -53,7 +53,7 @@ func (s *rowSet) placeOfRow(number int) string {
 	if number > len(s.origins) {
 		return strconv.Itoa(number)
 	}
-	return s.origins[number-1].place
+	return s.origins[number-1].place()
 }
 
 // placeRow adds the place of a staged row, and that of its parent.

@@ -108,12 +108,16 @@ func (c *childTable) rowsOf(w, parents *TableWrite, links []map[string]any) (*Ta
 // addRows adds the elements that a row has in the field.
 func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string]any) error {
 	parent := parents.Rows[i]
-	place := parents.RowText(parents.OriginalNumber(i)) + ", " + c.field
+	place := func() string { return parents.RowText(parents.OriginalNumber(i)) + ", " + c.field }
 	elements, isList := parent[c.field].([]any)
 	if element, isMap := parent[c.field].(map[string]any); isMap {
 		elements = []any{element}
 	} else if !isList && parent[c.field] != nil {
-		return tool.Errorf("%s is a %s, but table %q needs a list of maps there%s", place, expression.TypeName(parent[c.field]), write.Shown, c.listHint(parent[c.field]))
+		return tool.Errorf("%s is a %s, but table %q needs a list of maps there%s", place(), expression.TypeName(parent[c.field]), write.Shown, c.listHint(parent[c.field]))
+	}
+	list := &listOrigin{field: c.field, number: parents.OriginalNumber(i)}
+	if list.number <= len(parents.origins) {
+		list.above = &parents.origins[list.number-1]
 	}
 	for at, element := range elements {
 		fields, isMap := element.(map[string]any)
@@ -121,14 +125,14 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 			fields, isMap = map[string]any{valueColumn: element}, true
 		}
 		if !isMap {
-			return tool.Errorf("%s[%d] is a %s; a row of table %q must be a map of columns to values", place, at, expression.TypeName(element), write.Shown)
+			return tool.Errorf("%s[%d] is a %s; a row of table %q must be a map of columns to values", place(), at, expression.TypeName(element), write.Shown)
 		}
 		row := make(map[string]any, len(fields)+len(c.with)+1)
 		maps.Copy(row, fields)
 		for _, column := range c.columns {
 			value, has := parent[c.with[column]]
 			if !has {
-				return tool.Errorf("%s: the row has no %q, which table %q gets as %q", place, c.with[column], write.Shown, column)
+				return tool.Errorf("%s: the row has no %q, which table %q gets as %q", place(), c.with[column], write.Shown, column)
 			}
 			if link, is := links[column]; is {
 				value = link
@@ -146,16 +150,10 @@ func (c *childTable) addRows(write, parents *TableWrite, i int, links map[string
 		}
 		for _, key := range write.Key {
 			if row[key] == nil && (write.upsert || write.replace || write.reports) {
-				return tool.Errorf("%s[%d] has no %q, which is part of the key of table %q", place, at, key, write.Shown)
+				return tool.Errorf("%s[%d] has no %q, which is part of the key of table %q", place(), at, key, write.Shown)
 			}
 		}
-		number := parents.OriginalNumber(i)
-		origin := rowOrigin{row: number, path: fmt.Sprintf("%s[%d]", c.field, at), place: fmt.Sprintf("%s.%d", parents.placeOfRow(number), at)}
-		if number <= len(parents.origins) {
-			above := parents.origins[number-1]
-			origin.row, origin.path = above.row, above.path+"."+origin.path
-		}
-		write.Rows, write.origins = append(write.Rows, row), append(write.origins, origin)
+		write.Rows, write.origins = append(write.Rows, row), append(write.origins, rowOrigin{list, at})
 	}
 	return nil
 }
@@ -183,8 +181,7 @@ func (c *childTable) writeChildren(ctx context.Context, tx StagingTx, w, write *
 	}
 	var done WriteResult
 	if w.upsert && len(columns) > 0 {
-		rows := RowsBelow{By: c.linked, Given: below, Key: write.Key, Except: keysOfRows(write.Rows, write.Key)}
-		if done.deleted, err = c.deleteBelow(ctx, tx, rows); err != nil {
+		if done.deleted, err = c.deleteBelow(ctx, tx, RowsBelow{By: c.linked, Given: below, Key: write.Key}, write.Rows); err != nil {
 			return err
 		}
 		if _, err := tx.ReadColumns(ctx, settled); err != nil { // a transaction knows one table
@@ -247,7 +244,7 @@ func deleteChildren(ctx context.Context, tx StagingTx, w, part *TableWrite) erro
 
 // deleteUnder deletes all rows below others, by the values of their links.
 func (c *childTable) deleteUnder(ctx context.Context, tx StagingTx, given []map[string]any) error {
-	deleted, err := c.deleteBelow(ctx, tx, RowsBelow{By: c.linked, Given: given})
+	deleted, err := c.deleteBelow(ctx, tx, RowsBelow{By: c.linked, Given: given}, nil)
 	if err != nil {
 		return asChildError(c.write, err)
 	}
@@ -255,15 +252,16 @@ func (c *childTable) deleteUnder(ctx context.Context, tx StagingTx, given []map[
 	return nil
 }
 
-// deleteBelow deletes rows of the table, after those below them.
-func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBelow) (int64, error) {
+// deleteBelow deletes rows of the table, after those below them; rows with the key of a staying one stay. New parents have none to delete, so it
+// asks first, without the keys of what stays, which are most of the work.
+func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBelow, staying []map[string]any) (int64, error) {
 	write := *c.write
 	columns, err := tx.ReadColumns(ctx, &write)
 	if err != nil || len(columns) == 0 {
 		return 0, err
 	}
 	write.tableColumns = columns
-	rows.Given, rows.Except = write.asStored(tx.Dialect(), rows.By, rows.Given), write.asStored(tx.Dialect(), rows.Key, rows.Except)
+	rows.Given = write.asStored(tx.Dialect(), rows.By, rows.Given)
 	if len(rows.Given) == 0 {
 		return 0, nil
 	}
@@ -272,6 +270,10 @@ func (c *childTable) deleteBelow(ctx context.Context, tx StagingTx, rows RowsBel
 			return 0, write.lacksColumn(columns, column, "")
 		}
 	}
+	if has, err := tx.HasBelow(ctx, &write, rows); !has || err != nil {
+		return 0, err
+	}
+	rows.Except = write.asStored(tx.Dialect(), rows.Key, keysOfRows(staying, rows.Key))
 	if err := deleteGrandchildren(ctx, tx, &write, rows); err != nil {
 		return 0, err
 	}

@@ -81,6 +81,8 @@ type TableTx interface {
 	// SplitPasses splits a write into passes that are written one after the other, so that rows with one key, by the
 	// database's own equality, have the effect of separate writes. A pass deletes before it writes.
 	SplitPasses(ctx context.Context, w *TableWrite) ([]*TableWrite, error)
+	// HasBelow reports whether DeleteBelow may delete rows if none is excepted.
+	HasBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (bool, error)
 	// DeleteBelow deletes children from the table of a write, whose columns are known, and returns how many.
 	DeleteBelow(ctx context.Context, w *TableWrite, rows RowsBelow) (int64, error)
 	// KeysBelow are the keys of the rows that DeleteBelow deletes, as the table has them.
@@ -126,8 +128,9 @@ func SettleWrite(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, 
 	if len(settled.Columns) == 0 { // nothing is left of any row
 		settled.Rows = nil
 	}
-	noteRepeatedKeys(settled, tx.Dialect(), columns)
-	return settled.withoutReplaced(), nil
+	keys := keysOfWrite(settled, tx.Dialect(), columns)
+	noteRepeatedKeys(settled, keys)
+	return settled.withoutReplaced(keys), nil
 }
 
 // settleColumns is SettleWrite without changing the table: what it needs is in the changes of the write that it returns.

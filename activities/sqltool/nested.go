@@ -301,11 +301,11 @@ func refuseListColumns(ctx context.Context, tx StagingTx, w *TableWrite) error {
 }
 
 // refuseOther refuses an element with another value in a column that its table has for its parent or its place.
-func (c *childTable) refuseOther(fields map[string]any, column string, value any, place string, at int) error {
+func (c *childTable) refuseOther(fields map[string]any, column string, value any, place func() string, at int) error {
 	given, has := fields[column]
 	if !c.write.made || !has || expression.Text(given) == expression.Text(value) {
 		return nil
 	}
 	return tool.Errorf("%s[%d] has the field %q with %s, but table %q fills the column of that name with %s, from the row that the list was in; rename the field in the sink's fields",
-		place, at, column, tool.CutText(expression.Text(given), 100), c.write.Shown, expression.Text(value))
+		place(), at, column, tool.CutText(expression.Text(given), 100), c.write.Shown, expression.Text(value))
 }

@@ -28,8 +28,8 @@ func (w *TableWrite) coversRow(row, other map[string]any) bool {
 // withoutReplaced removes rows that a later row of the write replaces completely, as far as that is known without the
 // database. They stay if a row may be refused, because then the one before it counts, and if rows are deleted,
 // because then the order matters.
-func (w *TableWrite) withoutReplaced() *TableWrite {
-	if !w.upsert || len(w.Deletes) > 0 {
+func (w *TableWrite) withoutReplaced(keys writtenKeys) *TableWrite {
+	if !w.upsert || len(w.Deletes) > 0 || !keys.repeat {
 		return w
 	}
 	last, lost := make(map[string]int, len(w.Rows)), make([]bool, len(w.Rows))
@@ -38,7 +38,7 @@ func (w *TableWrite) withoutReplaced() *TableWrite {
 		if w.isUnfit(i) { // as if it were not there
 			continue
 		}
-		key := w.keyOf(row)
+		key := keys.texts[i]
 		before, known := last[key]
 		switch {
 		case !known:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -153,11 +154,13 @@ func (r *mergeKey) keyOf(row map[string]any) string {
 	if len(r.Key) == 1 {
 		return r.forms[0](row[r.Key[0]])
 	}
-	parts := make([]any, len(r.Key))
+	const enough = 64
+	parts := make([]byte, 0, enough)
 	for at, column := range r.Key {
-		parts[at] = r.forms[at](row[column])
+		text := r.forms[at](row[column])
+		parts = append(append(strconv.AppendInt(parts, int64(len(text)), 10), ' '), text...)
 	}
-	return expression.Text(parts)
+	return string(parts)
 }
 
 // formsOfKey returns how to compare the key's columns, by their types.
@@ -206,6 +209,9 @@ func typedForm(value any) string {
 // numberForm returns the text of a number, the same whatever its zeros and its exponent.
 func numberForm(value any) string {
 	const longest, largest = 400, 1 << 10 // characters that are read with an exponent, and bits that are written out
+	if number, is := value.(int); is {
+		return strconv.Itoa(number)
+	}
 	text := strings.TrimSpace(expression.Text(value))
 	sign, digits := "", strings.TrimPrefix(text, "+")
 	if rest, negative := strings.CutPrefix(digits, "-"); negative {
