@@ -63,11 +63,13 @@ func (r *Reader) listPage(ctx context.Context, query string, size int, token []b
 // workflow IDs of the origins to them.
 func (r *Reader) Reprocesses(ctx context.Context, of []Found) (map[string][]Found, error) {
 	all := map[string][]Found{}
+	of = lists.Filter(of, func(run Found) bool { return run.Origin == "" }) // what a reprocess leaves is reprocessed in the name of its origin
 	if len(of) == 0 {
 		return all, nil
 	}
 	ids := lists.Map(of, func(run Found) string { return visibility.Quote(run.WorkflowID) })
-	page, err := r.listPage(ctx, fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, protocol.OriginAttribute, strings.Join(ids, ", ")), listPage, nil)
+	query := fmt.Sprintf("%s AND %s IN (%s)", ofPlaybooks, protocol.OriginAttribute, strings.Join(ids, ", "))
+	page, err := r.listPage(ctx, query, listPage, nil)
 	for _, run := range page.Runs {
 		all[run.Origin] = append(all[run.Origin], run)
 	}

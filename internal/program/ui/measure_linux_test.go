@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,13 +35,15 @@ func TestMeasurePages(t *testing.T) {
 	server, db := testenv.TemporalOnPostgres(t)
 	w := newWorldOn(t, server.Env)
 	w.start("open-"+w.queue, loops, nil) // before others: it adds the search attributes
-	w.queue = w.env.NewTaskQueue()       // of no worker
+	failed := w.start("failed-"+w.queue, fails, nil)
+	w.books["nightly"] = fails
+	w.queue = w.env.NewTaskQueue() // of no worker
 	w.start("silent-"+w.queue, fails, nil)
 	began := time.Now()
 	w.startMany(t, min(*measured, realRuns))
 	copyRuns(t, db, *measured-realRuns)
 	t.Logf("%d runs in %s", *measured, time.Since(began).Round(time.Second))
-	for _, path := range []string{"/", "/?status=failed", "/?now=running", "/?q=run-1", "/playbooks"} {
+	for _, path := range []string{"/", "/?status=failed", "/?now=running", "/?q=run-1", "/playbooks", "/playbooks/nightly", "/runs/" + failed} {
 		var took []time.Duration
 		once, most := int64(0), int64(0) // the first page reads the causes of failed runs
 		for load := range 12 {
@@ -60,7 +63,7 @@ func TestMeasurePages(t *testing.T) {
 		first := took[0]
 		slices.Sort(took)
 		fmt.Printf("%-18s %2d calls, then %2d at most; first %4d ms, median %4d ms, worst %4d ms\n",
-			path, once, most, first.Milliseconds(), took[len(took)/2].Milliseconds(), took[len(took)-1].Milliseconds())
+			strings.TrimSuffix(path, failed), once, most, first.Milliseconds(), took[len(took)/2].Milliseconds(), took[len(took)-1].Milliseconds())
 	}
 }
 
@@ -76,7 +79,8 @@ func copyRuns(t *testing.T, db *testenv.Database, n int) {
 				root_workflow_id, root_run_id)
 			SELECT namespace_id, gen_random_uuid()::text, _version, start_time - $1::int * interval '1 minute', execution_time - $1::int * interval '1 minute',
 				workflow_id || '-' || $1::int, workflow_type_name, status, close_time - $1::int * interval '1 minute', history_length, history_size_bytes,
-				execution_duration, state_transition_count, memo, encoding, task_queue, search_attributes, workflow_id || '-' || $1::int, root_run_id
+				execution_duration, state_transition_count, memo, encoding, task_queue,
+				regexp_replace(search_attributes::text, '"(run-[^"]*)"', '"\1-' || $1::int || '"')::jsonb, workflow_id || '-' || $1::int, root_run_id
 			FROM executions_visibility WHERE close_time IS NOT NULL AND workflow_id LIKE 'run-%' AND workflow_id NOT LIKE 'run-%-%-%-%'
 			ORDER BY run_id LIMIT $2::int`, copied, min(n, realRuns))
 	}
@@ -86,19 +90,33 @@ func copyRuns(t *testing.T, db *testenv.Database, n int) {
 // batchOfRuns is how many runs are started before the first ones must have ended.
 const batchOfRuns = 200
 
-// startMany starts runs whose playbook does nothing, and waits for their ends.
+// kindOfRun says what a played run is: most have completed.
+type kindOfRun struct {
+	Failed bool
+	Origin string // of a reprocess
+}
+
+// startMany starts runs whose playbook does nothing, and waits for their ends. One in ten has failed with failed iterations, and one in
+// a hundred runs those of another again.
 func (w *world) startMany(t *testing.T, n int) {
 	queue := w.env.NewTaskQueue()
+	id := func(i int) string { return fmt.Sprintf("run-%d-%s", i, queue) }
 	ends := worker.New(w.env.Client(), queue, worker.Options{MaxConcurrentWorkflowTaskPollers: 20})
-	ends.RegisterWorkflowWithOptions(func(ctx workflow.Context, fail bool) error {
-		status := interpreter.Completed
-		if fail {
-			status = interpreter.Failed
+	ends.RegisterWorkflowWithOptions(func(ctx workflow.Context, kind kindOfRun) error {
+		attributes := []temporal.SearchAttributeUpdate{
+			temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(interpreter.Completed)),
+			temporal.NewSearchAttributeKeyKeyword(protocol.PlaybookAttribute).ValueSet("nightly"),
 		}
-		err := workflow.UpsertTypedSearchAttributes(ctx,
-			temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(status)),
-			temporal.NewSearchAttributeKeyKeyword(protocol.PlaybookAttribute).ValueSet("nightly"))
-		if err == nil && fail {
+		if kind.Failed {
+			attributes = append(attributes,
+				temporal.NewSearchAttributeKeyKeyword(protocol.StatusAttribute).ValueSet(string(interpreter.Failed)),
+				temporal.NewSearchAttributeKeyInt64(protocol.DeadLettersAttribute).ValueSet(3))
+		}
+		if kind.Origin != "" {
+			attributes = append(attributes, temporal.NewSearchAttributeKeyKeyword(protocol.OriginAttribute).ValueSet(kind.Origin))
+		}
+		err := workflow.UpsertTypedSearchAttributes(ctx, attributes...)
+		if err == nil && kind.Failed {
 			err = temporal.NewNonRetryableApplicationError("no reason", "test", nil)
 		}
 		return err
@@ -110,9 +128,13 @@ func (w *world) startMany(t *testing.T, n int) {
 		group.SetLimit(32)
 		for i := first; i < min(n, first+batchOfRuns); i++ {
 			group.Go(func() error {
-				options := client.StartWorkflowOptions{ID: fmt.Sprintf("run-%d-%s", i, queue), TaskQueue: queue}
-				run, err := w.env.Client().ExecuteWorkflow(t.Context(), options, protocol.PlaybookWorkflowName, i%10 == 0)
-				if err == nil && i%10 != 0 {
+				kind := kindOfRun{Failed: i%10 == 0}
+				if i%100 == 1 {
+					kind.Origin = id(i - 1)
+				}
+				options := client.StartWorkflowOptions{ID: id(i), TaskQueue: queue}
+				run, err := w.env.Client().ExecuteWorkflow(t.Context(), options, protocol.PlaybookWorkflowName, kind)
+				if err == nil && !kind.Failed {
 					err = run.Get(t.Context(), nil)
 				}
 				return err
