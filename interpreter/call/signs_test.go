@@ -223,6 +223,49 @@ func TestTotalsThatShrink(t *testing.T) {
 	require.Empty(t, endedBy(t, paged, page(4, 1, 2), page(4, 3, 4), page(4)).Warnings)
 }
 
+// TestTotalsOfPagesThatNobodyCollects: rows are counted where they are written page by page or become elements, and a total is
+// compared with them also if a condition has read that the last page came.
+func TestTotalsOfPagesThatNobodyCollects(t *testing.T) {
+	t.Parallel()
+	type row = map[string]any
+	page := func(number int, ids ...any) any {
+		return row{"total": 6, "page": number, "pages": 3, "data": ids}
+	}
+	const (
+		filled  = "    retry:\n      - {when: \"{{ len(response.data) > 0 }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}%s}}\n"
+		counted = "    retry:\n      - {when: \"{{ response.page < response.pages }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}%s}}\n"
+		written = ", per_iteration: {sink: {tool: sqlite, path: a.db, table: t}}"
+	)
+	for _, test := range []struct {
+		lines string
+		pages []any
+		says  string
+	}{
+		{fmt.Sprintf("    rows: data\n"+filled, written), []any{page(1, 1, 2), row{"total": 6, "data": []any{}}}, "response.total is 6, but 2 rows were read"},
+		{fmt.Sprintf("    rows: data\n"+counted, ""), []any{page(1, 1, 2), page(2), page(3, 5, 6)}, "response.total is 6, but the 3 pages up to the last one had only 4 rows"},
+		{fmt.Sprintf("    rows: data\n"+counted, written), []any{page(1, 1, 2), page(2), page(3, 5, 6)}, "response.total is 6, but the 3 pages up to the last one had only 4 rows"},
+		{fmt.Sprintf("    rows: data\n"+counted, written), []any{page(1, 1, 2), page(2, 3, 4), page(3, 5, 6)}, ""},
+		{fmt.Sprintf("    rows: data\n    where: row != 3\n"+counted, written), []any{page(1, 1, 2), page(2, 3, 4), page(3, 5, 6)}, ""},
+		{fmt.Sprintf(counted, written), []any{page(1, 1, 2), page(2), page(3, 5, 6)}, ""}, // each page is one row
+	} {
+		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + test.lines}
+		machine := c.call(t)
+		for _, data := range test.pages {
+			for machine.Next(tables.Started).Kind == call.DoSink {
+				machine.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
+			}
+			require.Equal(t, call.DoAttempt, machine.Next(tables.Started).Kind)
+			machine.ApplyOutcome(interpreter.Outcome{Data: data, Meta: interpreter.ToolMeta{Status: http.StatusOK, Rows: &interpreter.Rows{}}}, tables.Started)
+		}
+		for machine.Next(tables.Started).Kind == call.DoSink {
+			machine.SinkDone(interpreter.CallResult{Status: interpreter.StatusSuccess}, tables.Started)
+		}
+		warnings := strings.Join(machine.Next(tables.Started).Result.Warnings, "")
+		require.Contains(t, warnings, test.says, "%v", test)
+		require.Equal(t, test.says == "", warnings == "", "%v: %s", test, warnings)
+	}
+}
+
 // TestMergeByOfRequests: two requests that give fields of the same rows give one list of whole rows; one without a partner is
 // kept, with a warning.
 func TestMergeByOfRequests(t *testing.T) {

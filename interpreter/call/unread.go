@@ -41,16 +41,23 @@ func (r results) mayHavePages() bool {
 	return slices.ContainsFunc(r.config.Policies, func(policy *playbook.Policy) bool { return policy.Then.NextCall != nil })
 }
 
-// rowsRead returns the number of rows that the call has read so far, -1 if unknown.
+// rowsRead returns the number of rows that the call has read so far, -1 if unknown. Pages that nobody collects, because
+// they are written one by one or become elements of a loop, are counted as they are read.
 func (r results) rowsRead() int {
-	collect := r.state.CollectedBy(r.config.collectingOf())
-	if collect != nil && collect.Strategy == playbook.Append && (collect.Path != "" || r.config.Step.Rows != nil || isList(r.state.Last.Data.Data)) {
-		return r.state.CountElements() + r.state.Excluded
-	}
-	if r.state.Successes > 1 {
+	s, collect := r.state, r.state.CollectedBy(r.config.collectingOf())
+	isRows := r.config.Step.Rows != nil || isList(s.Last.Data.Data)
+	switch {
+	case r.config.Step.IsSource(), collect == nil && isRows && s.Successes > 1:
+		if s.Rows == nil {
+			return -1
+		}
+		return int(s.Rows.Read) + s.Excluded
+	case collect != nil && collect.Strategy == playbook.Append && (collect.Path != "" || isRows):
+		return s.CountElements() + s.Excluded
+	case s.Successes > 1:
 		return -1
 	}
-	return page.LongestList(r.state.Last.Data.Data, 0)
+	return page.LongestList(s.Last.Data.Data, 0)
 }
 
 func isList(value any) bool {

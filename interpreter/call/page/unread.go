@@ -55,21 +55,32 @@ const (
 // response is complete is trusted, as is a total that a condition reads and that the rows have reached. If a
 // condition reads one sign of further pages, the author has decided about them.
 func (u Unread) Warning() string {
-	signs := u.findSigns(nil, u.Answer)
+	signs, lastPage := u.findSigns(nil, u.Answer), false
 	for _, one := range signs {
-		if !one.more && (one.what == signFlag || u.isRead(one.path)) {
+		switch {
+		case one.more && u.isRead(one.path), !one.more && one.what == signFlag:
 			return ""
-		}
-		if one.more && u.isRead(one.path) {
+		case one.more || !u.isRead(one.path):
+		case one.what == signPages && u.Pages > 1:
+			lastPage = true // an earlier page may have lacked rows
+		default:
 			return ""
 		}
 	}
 	for _, one := range signs {
-		if !one.more {
+		if !one.more || lastPage && one.what != signTotal {
 			continue
+		}
+		if lastPage {
+			value, _ := expression.FollowKeys(u.Answer, one.path)
+			return fmt.Sprintf("%s is %s, but the %d pages up to the last one had only %d rows: some may be missing; if it counts other rows too, use it in a condition",
+				memberName(expression.Ref{Root: "response", Path: one.path}), expression.Text(totalOf(value)), u.Pages, u.Rows)
 		}
 		text, condition := u.signText(one)
 		return text + u.fixText(one, condition)
+	}
+	if lastPage {
+		return ""
 	}
 	if u.NextLink != "" && !u.LinksRead {
 		return "the response has a header Link with a next page, which no condition uses: there are more pages" +
