@@ -41,10 +41,11 @@ func TestChildrenAreFoundByIndex(t *testing.T) {
 }
 
 // BenchmarkChildren writes orders of five lines each, the lines as rows of a table of their own, and, in turns, as many
-// rows of one table. It reports how many times the time of a flat row a row of parents and children takes.
+// rows of one table. It reports how many times the time of a flat row a row of parents and children takes: of new rows, and for replace of rows
+// that are there and equal after the first round. A write has size orders, or as many flat rows as these with their lines.
 func BenchmarkChildren(b *testing.B) {
-	for _, mode := range []string{"insert", "upsert"} {
-		for _, size := range []int{100, 5_000} {
+	for _, mode := range []string{"insert", "upsert", "replace"} {
+		for _, size := range []int{100, 1_000, 10_000} {
 			b.Run(fmt.Sprint(mode, "/", size), func(b *testing.B) { newLoads(b, size).nests(b, mode) })
 		}
 	}
@@ -75,7 +76,9 @@ func (l *loads) nests(b *testing.B, mode string) {
 	orders := *loadRows / (1 + linesOfOrder)
 	var rows, alone []float64
 	for b.Loop() {
-		l.db.Exec(b, "TRUNCATE orders, lines, flat")
+		if mode != "replace" {
+			l.db.Exec(b, "TRUNCATE orders, lines, flat")
+		}
 		rows = append(rows, l.write(b, nested, order, l.size, orders).Seconds())
 		alone = append(alone, l.write(b, plain, flat, l.size*(1+linesOfOrder), orders*(1+linesOfOrder)).Seconds())
 	}

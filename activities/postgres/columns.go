@@ -130,7 +130,7 @@ func (t *tableTx) ReadColumns(ctx context.Context, w *sqltool.TableWrite) ([]sql
 // checkedDescription describes a table, or has the server say that it still is as the session remembers it. Its version is "" without a table.
 func (t *tableTx) checkedDescription(ctx context.Context, w *sqltool.TableWrite) (known tableDescription, err error) {
 	name := w.QuotedTable()
-	remembers := t.session != nil && !w.IsStaged()
+	remembers := t.session != nil && (!w.IsStaged() || w.Do == "") // what begins or publishes describes its tables anew
 	if remembers {
 		var is bool
 		if known, is = t.session.tables[name]; is && time.Now().Before(known.until) {

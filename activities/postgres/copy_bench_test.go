@@ -18,6 +18,7 @@ import (
 
 	"reprise/activities/tooltest"
 	"reprise/internal/test/testenv"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
@@ -128,17 +129,27 @@ func (l *loads) byTool(mode string) way {
 // write writes rows as a sink with some fields does, in writes of a size, and says how long that took.
 func (l *loads) write(b *testing.B, fields map[string]any, row func(id int) map[string]any, size, rows int) (took time.Duration) {
 	l.run++
+	attempt := func(part any, do interpreter.StagingStep, some []any) {
+		in := l.pg.TableInput(fields, some)
+		in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", part), expression.ShortDigest("rows"), "run"
+		if fields["mode"] == "replace" {
+			in.Staging = &interpreter.Staging{ID: fmt.Sprintf("%020d", l.run), Do: do}
+		}
+		began := time.Now()
+		_, err := l.pg.MakeAttempt(b, in)
+		took += time.Since(began)
+		require.NoError(b, err)
+	}
+	if fields["mode"] == "replace" {
+		attempt("begin", interpreter.StagingBegin, nil)
+		defer func() { attempt("publish", interpreter.StagingPublish, nil) }()
+	}
 	for first := 0; first < rows; first += size {
 		some := make([]any, size)
 		for i := range some {
 			some[i] = row(first + i)
 		}
-		in := l.pg.TableInput(fields, some)
-		in.OperationKey, in.Fingerprint, in.RunID = fmt.Sprint(l.run, " ", first), expression.ShortDigest("rows"), "run"
-		began := time.Now()
-		_, err := l.pg.MakeAttempt(b, in)
-		took += time.Since(began)
-		require.NoError(b, err)
+		attempt(first, "", some)
 	}
 	return took
 }
