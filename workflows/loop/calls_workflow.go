@@ -327,9 +327,20 @@ func (b *batch) knownCounts() *interpreter.LoopCounts {
 // abandonCalls ends, as cancelled, iterations that should have continued as new.
 func (b *batch) abandonCalls(ctx workflow.Context) {
 	for _, i := range b.remaining {
-		b.endCall(ctx, i, interpreter.IterationResult{Cancelled: true})
+		b.cancelCall(ctx, i)
 	}
 	b.remaining = nil
+}
+
+// cancelCall ends an iteration as cancelled. If it has begun, its result has the attempts that it made and the rows that
+// its pages wrote.
+func (b *batch) cancelCall(ctx workflow.Context, i int) {
+	ended := interpreter.IterationResult{Cancelled: true}
+	if call := b.calls[i]; call.View().Begun {
+		ended.Result = call.Cancel(workflow.Now(ctx))
+		ended.Result.Error.Collected = expression.Value{} // nobody reads it, and each page is in it
+	}
+	b.endCall(ctx, i, ended)
 }
 
 // endCall records the end of a call.
@@ -366,7 +377,7 @@ func (b *batch) withinBudget(spent *interpreter.ErrorObject) {
 func (b *batch) runIteration(ctx workflow.Context, i int) {
 	call := b.calls[i]
 	if ctx.Err() != nil && !call.Finished() && b.step.Loop != nil {
-		b.endCall(ctx, i, interpreter.IterationResult{Cancelled: true})
+		b.cancelCall(ctx, i)
 		return
 	}
 	if b.drivers[i] == nil {

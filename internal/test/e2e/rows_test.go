@@ -205,3 +205,68 @@ func (w *world) memoOfRows(id string) (totals interpreter.RowTotals) {
 	require.NoError(w.t, converter.GetDefaultDataConverter().FromPayload(described.GetWorkflowExecutionInfo().GetMemo().GetFields()[protocol.RowsMemo], &totals))
 	return totals
 }
+
+// TestRowsOfCancelledIterations: what the pages of an iteration wrote before it was cancelled is in the figures, whether
+// its failure budget or a person cancelled it.
+func TestRowsOfCancelledIterations(t *testing.T) {
+	t.Parallel()
+	const pages = 3
+	for name, test := range map[string]struct {
+		batch  string
+		status interpreter.Status
+	}{
+		"the budget of children":      {"1", interpreter.Failed},
+		"the budget of a batch":       {"5", interpreter.Failed},
+		"a person, of the whole loop": {"auto", interpreter.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			held, release := make(chan struct{}, 2), make(chan struct{})
+			api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+				page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+				out.Header().Set("Content-Type", "application/json")
+				switch {
+				case r.URL.Path == "/3":
+					<-release
+					out.WriteHeader(http.StatusBadRequest)
+				case page > pages:
+					held <- struct{}{}
+					<-r.Context().Done()
+				}
+				_ = json.NewEncoder(out).Encode(map[string]any{"page": page, "rows": []any{map[string]any{"id": r.URL.Path + "-" + strconv.Itoa(page)}}})
+			}))
+			t.Cleanup(api.Close)
+			w.work()
+			run := w.start(strings.Replace(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/{{ item }}"
+    params: {page: 1}
+    loop: {collection: [1, 2, 3], mode: parallel, failure_budget: {rate: 0.1, min_samples: 1}, batch: BATCH}
+    retry:
+      - when: "{{ response.page > 0 }}"
+        then:
+          next_call: {params: {page: "{{ response.page + 1 }}"}}
+          collect: {path: rows}
+          per_page: {sink: {tool: sqlite, path: items.db, table: t, schema_contract: evolve}}
+`), "BATCH", test.batch, 1), map[string]any{"api": api.URL})
+			for range cap(held) {
+				testenv.Receive(t, held, "the request for the page after the last")
+			}
+			var result protocol.Result
+			if test.status == interpreter.Cancelled {
+				result = w.cancel(run)
+				close(release)
+			} else {
+				close(release)
+				result = w.endsAs(run, test.status)
+			}
+			require.Len(t, w.rowsOfFile("SELECT id FROM t"), 2*pages)
+			rows := step(t, result, "fetch").Rows
+			require.NotNil(t, rows)
+			require.EqualValues(t, 2*pages, rows.Written)
+			require.Equal(t, rows.Totals(), w.memoOfRows(run.GetID()))
+		})
+	}
+}
