@@ -162,8 +162,14 @@ func (res Resources) forTools() tool.Resources {
 	return tool.Resources{
 		Connections: res.Connections, Sources: res.sources, Confine: res.Confine, Egress: res.Egress, Access: res.access(), Directory: res.Directory, Private: res.Private, MaxResponseBytes: res.MaxResponseBytes,
 		MaxPayload: res.Payloads.MaxBytes, MemoryBytes: res.Payloads.AnswersBytes, Logger: res.Logger, Secrets: res.Secrets,
-		Logins: res.logins,
+		Logins: res.logins, Bodies: res.bodies(),
 	}
+}
+
+// bodies returns the store for large bodies, which is the payload store; nil if there is none.
+func (res Resources) bodies() tool.BodyStore {
+	store, _ := res.Payloads.Store.(tool.BodyStore)
+	return store
 }
 
 // access decides who may use the connections.

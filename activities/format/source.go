@@ -38,6 +38,8 @@ type RowSource struct {
 	Changed func() bool
 	// Temporary returns a new file without a name on the worker's disk, for content that has to be unpacked before it can be read from any place.
 	Temporary func() (*os.File, error)
+	// Discard removes what is stored of the source for other workers, once nobody needs it; nil if nothing is.
+	Discard func(ctx context.Context)
 	// Identity is what all reads of the same bytes have in common, "" where that is not known before it was read.
 	Identity string
 	// Kind and Class are used for errors about its content.

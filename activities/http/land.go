@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -34,7 +35,7 @@ const (
 // interrupted download is continued with Range and If-Range if the body is still the same; otherwise it starts over,
 // so that the file never mixes two bodies. Errors are like those of an attempt.
 func (t *Tool) DownloadRows(ctx context.Context, in interpreter.ToolInput, into *os.File) (*format.RowSource, error) {
-	l := &landing{tool: t, in: in, into: into, length: -1}
+	l := &landing{tool: t, in: in, into: into, length: -1, parts: newBodyParts(t.res, in)}
 	err := l.landBody(ctx)
 	if err != nil {
 		params, _ := tool.MapField(in, "params")
@@ -56,6 +57,7 @@ type landing struct {
 	// validator is its ETag or Last-Modified, "" where it has none that distinguishes all its versions: it cannot be continued then.
 	validator string
 	bodies    int
+	parts     bodyParts
 }
 
 // cutError says that part of a body is missing.
@@ -69,7 +71,21 @@ func (e *cutError) Unwrap() error { return e.err }
 // downloaded.
 var errAnother = errors.New("the server sent part of a different body")
 
+// errWhole says that the server has no more of a body whose length was not known.
+var errWhole = errors.New("the body is whole")
+
+// landBody downloads the body, or what another worker has not stored of it.
 func (l *landing) landBody(ctx context.Context) error {
+	if whole, err := l.recallParts(ctx); whole || err != nil {
+		return err
+	}
+	if err := l.downloadBody(ctx); err != nil {
+		return err
+	}
+	return l.storeParts(ctx, true)
+}
+
+func (l *landing) downloadBody(ctx context.Context) error {
 	for cuts, stalls := 0, 0; ; cuts++ {
 		before := l.have
 		err := l.fetchRest(ctx)
@@ -127,7 +143,9 @@ func (l *landing) fetchRest(ctx context.Context) error {
 		return err
 	}
 	defer response.Body.Close()
-	if err := l.acceptHead(ctx, response); err != nil {
+	if err := l.acceptHead(ctx, response); errors.Is(err, errWhole) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	return l.copyBody(response, stop)
@@ -136,6 +154,8 @@ func (l *landing) fetchRest(ctx context.Context) error {
 // acceptHead reads the head of a response and decides whether it continues the body or brings a new one.
 func (l *landing) acceptHead(ctx context.Context, response *http.Response) error {
 	switch {
+	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && l.length < 0 && response.Header.Get("Content-Range") == fmt.Sprintf("bytes */%d", l.have):
+		return errWhole
 	case response.StatusCode == http.StatusRequestedRangeNotSatisfiable && l.have > 0:
 		return requestError(ctx, response.Request, fmt.Errorf("the body was cut short after %d of %d bytes, and the server sends no more of it", l.have, l.length))
 	case response.StatusCode >= http.StatusBadRequest:
@@ -152,6 +172,7 @@ func (l *landing) acceptHead(ctx context.Context, response *http.Response) error
 		return diskError(err)
 	}
 	l.have, l.answer, l.length, l.validator = 0, response, response.ContentLength, validatorOf(response)
+	l.parts.begin(l)
 	if response.StatusCode == http.StatusPartialContent {
 		return errAnother
 	}
@@ -205,7 +226,15 @@ func (l *landing) copyBody(response *http.Response, stop context.CancelCauseFunc
 		if _, failed := l.into.WriteAt(buffer[:n], l.have); failed != nil {
 			return diskError(failed)
 		}
-		switch l.have += int64(n); {
+		l.have += int64(n)
+		if l.have-l.parts.stored >= landPart(l.parts.store) {
+			idle.Stop()
+			if err := l.storeParts(response.Request.Context(), false); err != nil {
+				return err
+			}
+			idle.Reset(landIdle)
+		}
+		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(context.Cause(response.Request.Context()), errIdle):
@@ -216,6 +245,14 @@ func (l *landing) copyBody(response *http.Response, stop context.CancelCauseFunc
 			return requestError(context.Background(), response.Request, fmt.Errorf("the body is longer than the %d bytes that its Content-Length announces", l.length))
 		}
 	}
+}
+
+// landPart returns how many bytes are stored at once, more than any body has where there is no store.
+func landPart(store tool.BodyStore) int64 {
+	if store == nil {
+		return math.MaxInt64
+	}
+	return store.PartBytes()
 }
 
 // landBuffer is how much of a body is read at once, in bytes.
@@ -242,6 +279,7 @@ func (l *landing) rowSource() *format.RowSource {
 	source := &format.RowSource{
 		Content: l.into, Size: l.have, What: "the body from " + requestLine(l.answer.Request), Format: as, Charset: charset,
 		Kind: interpreter.KindHTTP, Class: interpreter.ClassRetryable, Temporary: l.tool.res.TemporaryFile,
+		Discard: l.parts.remove,
 	}
 	if l.answer.Header.Get("Content-Encoding") != "" {
 		source.Unwrap = func(content io.Reader) (io.Reader, error) {

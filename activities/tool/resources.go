@@ -46,6 +46,20 @@ type Resources struct {
 	Secrets *secrets.Masker
 	// Logins has the tokens of logins that all workers share.
 	Logins LoginTokens
+	// Bodies stores large bodies while they are downloaded; nil where the workers share no store.
+	Bodies BodyStore
+}
+
+// BodyStore stores parts of large bodies, so that a worker continues the download of one that was lost. It is safe for concurrent use.
+type BodyStore interface {
+	// PartBytes returns the size of a part.
+	PartBytes() int64
+	// WriteObject writes an object as a whole, and replaces the one that has the key.
+	WriteObject(ctx context.Context, key string, content []byte) error
+	// ReadObject reads an object; found is false if there is none.
+	ReadObject(ctx context.Context, key string) (content []byte, found bool, err error)
+	// RemoveObjects removes all objects whose keys have a prefix.
+	RemoveObjects(ctx context.Context, prefix string) error
 }
 
 // PrivateFiles returns the files of the programs and of their operator, which playbooks may not

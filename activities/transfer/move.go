@@ -38,6 +38,8 @@ type move struct {
 	at     place
 	noted  interpreter.LedgerEntry // that at is from, if an attempt before has made one
 	notes  []string                // what the expressions over rows have to say
+	// unreadable says that the source has ended with an error of its own, so that the next attempt needs another one.
+	unreadable bool
 }
 
 // place is the position up to which a source has been written. It is the continuation in the ledger entry of each
@@ -73,7 +75,12 @@ const (
 )
 
 // moveRows moves the rows.
-func (m *move) moveRows(ctx context.Context) (interpreter.ToolResult, error) {
+func (m *move) moveRows(ctx context.Context) (result interpreter.ToolResult, err error) {
+	defer func() {
+		if m.source != nil && m.source.Discard != nil && (err == nil || m.unreadable || isFinal(err)) {
+			m.source.Discard(ctx)
+		}
+	}()
 	begun, err := m.recallPlace(ctx)
 	if err == nil && m.at.Done && m.publishesFiles() {
 		err = m.recallPublished(ctx)
@@ -133,6 +140,12 @@ func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
 	m.at.Written = m.at.Written.Plus(m.givenRows())
 	m.noted = last
 	return true, nil
+}
+
+// isFinal reports whether no attempt follows an error.
+func isFinal(err error) bool {
+	failure, own := errors.AsType[*tool.Error](err)
+	return own && failure.Class == interpreter.ClassFinal
 }
 
 // publishesFiles reports whether the rows are published as files, which know how many of them fit.
@@ -257,6 +270,7 @@ func (m *move) writeBatches(ctx context.Context) error {
 	next := batch{}
 	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes, &interpreter.SourcePlace{Rows: m.at.Rows}) {
 		if err != nil {
+			m.unreadable = ctx.Err() == nil
 			return err
 		}
 		size := memory.ValueBytes(row.Value)

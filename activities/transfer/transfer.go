@@ -80,8 +80,10 @@ everything at the end in one transaction. Errors name the line.
 
 An HTTP body is first fetched to an unnamed file in the worker's directory, so it must
 fit on the worker's disk. If the connection breaks and the response has a strong ETag or
-a Last-Modified, the rest is requested with Range and If-Range. If a worker is lost, the
-next one fetches the body again.
+a Last-Modified, the rest is requested with Range and If-Range. Where workers share a
+payload store, bodies of more than 16 MiB are stored there too, in parts, until the
+transfer ends: if a worker is lost, the next one requests only what is not stored.
+Without a store it fetches the body again.
 
 The rows of a statement are read in the order of order_by, a column of the result whose
 values are unique and never null. Each batch is a separate statement, for the rows after

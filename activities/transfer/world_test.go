@@ -137,10 +137,15 @@ func (w *world) attempt(key string, database *mortal, name string, fields map[st
 
 // attemptWith is attempt with the parameters of the source's statement.
 func (w *world) attemptWith(key string, database *mortal, name string, fields map[string]any, params []expression.Value) (interpreter.ToolResult, error) {
+	return w.attemptIn(w.Context(), key, database, name, fields, params)
+}
+
+// attemptIn is attemptWith for as long as a context lasts.
+func (w *world) attemptIn(ctx context.Context, key string, database *mortal, name string, fields map[string]any, params []expression.Value) (interpreter.ToolResult, error) {
 	moves := transfer.New(w.res, transfer.Options{
 		Land: w.web.DownloadRows, Open: w.files.OpenRows, Targets: map[string]tool.Ledger{name: database}, Queries: w.queries(), Reshape: attempt.ReshapeRows,
 	})
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return moves.Run(ctx, interpreter.ToolInput{
 		Tool: "transfer", Step: "load", Visit: 1, RunID: "run", OperationKey: key, Fields: tooltest.Fields(fields), Params: params, Shape: w.shape,

@@ -1,0 +1,83 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+	"google.golang.org/protobuf/proto"
+)
+
+// bytesOfPart is the size of the parts in which large bodies are stored.
+const bytesOfPart = 16 << 20
+
+// PartBytes returns the size of the parts in which a large body is stored.
+func (*Store) PartBytes() int64 { return bytesOfPart }
+
+// WriteObject writes content under a key that does not depend on it, encrypted as values are. It replaces what was there, as a whole. The error is a
+// *StoreError.
+func (s *Store) WriteObject(ctx context.Context, key string, content []byte) error {
+	data, err := s.encodePayload(&commonpb.Payload{Data: content})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, mostTime(int64(len(data))))
+	defer cancel()
+	if err := s.writeBlob(ctx, key, data); err != nil {
+		return s.objectError("write", key, err)
+	}
+	return nil
+}
+
+// ReadObject returns what WriteObject has written; found is false if there is nothing under the key.
+func (s *Store) ReadObject(ctx context.Context, key string) (content []byte, found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, mostTime(bytesOfPart))
+	defer cancel()
+	bucket, err := s.openBucket(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	data, err := bucket.ReadAll(ctx, key)
+	switch {
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return nil, false, nil
+	case err != nil:
+		return nil, false, s.objectError("read", key, err)
+	}
+	payload := &commonpb.Payload{}
+	if err := proto.Unmarshal(data, payload); err != nil {
+		return nil, false, s.objectError("decode", key, err)
+	}
+	if payload, err = s.encryption.DecodePayload(payload); err != nil {
+		return nil, false, s.objectError("decode", key, err)
+	}
+	return payload.GetData(), true, nil
+}
+
+// RemoveObjects removes all objects whose keys have a prefix.
+func (s *Store) RemoveObjects(ctx context.Context, prefix string) error {
+	bucket, err := s.openBucket(ctx)
+	if err != nil {
+		return err
+	}
+	for all := bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
+		object, err := all.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = bucket.Delete(ctx, object.Key)
+		}
+		if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return s.objectError("remove", prefix, err)
+		}
+	}
+}
+
+func (s *Store) objectError(verb, key string, err error) error {
+	return &StoreError{Text: fmt.Sprintf("%s %s in the payload store %s: %v", verb, key, s.Name(), err), Err: err}
+}
