@@ -183,7 +183,7 @@ func newCommand() (*cobra.Command, *options) {
 	opts.addPlaybookFlags(flags)
 	flags.BoolVar(&opts.allowPython, "allow-python", envBool("REPRISE_ALLOW_PYTHON"),
 		"allow playbooks to run Python code, with the rights of this process [REPRISE_ALLOW_PYTHON]")
-	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "most tool attempts at a time; 0 means 200")
+	flags.IntVar(&opts.maxAttempts, "max-attempts", 0, "maximum number of concurrent tool attempts; 0 means 200")
 	flags.StringVar(&opts.heartbeat, "heartbeat", os.Getenv("REPRISE_HEARTBEAT"),
 		"time between two heartbeats of an attempt, 2s to 60s; a lost worker is noticed after five; default 2s [REPRISE_HEARTBEAT]")
 	opts.addBuildFlags(flags)
@@ -197,7 +197,7 @@ func newCommand() (*cobra.Command, *options) {
 	flags.StringVar(&opts.logFile, "log-file", os.Getenv("REPRISE_LOG_FILE"),
 		"also log to this file, as JSON from level info on, for starter logs [REPRISE_LOG_FILE]")
 	flags.StringVar(&opts.audit, "audit-log", "",
-		"file for the audit log, as JSON lines: who started, steered and answered runs, and what was denied; what cannot be logged is refused; default none")
+		"file for the audit log, as JSON lines: who started, steered and answered runs, and what was denied; an action that cannot be logged is refused; default none")
 	flags.StringVar(&opts.health, "health-address", os.Getenv("REPRISE_HEALTH_ADDRESS"),
 		"host:port to serve /livez and /readyz for probes; default none [REPRISE_HEALTH_ADDRESS]")
 	flags.StringVar(&opts.telemetry.address, "metrics-address", os.Getenv("REPRISE_METRICS_ADDRESS"),

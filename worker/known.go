@@ -18,7 +18,7 @@ func (o *options) addPlaybookFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
 		"folder of playbooks that other playbooks run by name; default none [REPRISE_PLAYBOOKS]")
 	flags.StringVar(&o.keys, "playbook-keys", os.Getenv("REPRISE_PLAYBOOK_KEYS"),
-		"file of public ed25519 keys in PEM; playbooks that one of them has signed (starter sign) are known, as those of --playbooks are "+
+		"file of public ed25519 keys in PEM; playbooks signed with one of them (starter sign) count as known, like those in --playbooks "+
 			"[REPRISE_PLAYBOOK_KEYS]")
 	flags.BoolVar(&o.onlyKnown, "only-known", envBool("REPRISE_ONLY_KNOWN"),
 		"run only known playbooks: those in the folder of --playbooks, or signed by a key of --playbook-keys [REPRISE_ONLY_KNOWN]")

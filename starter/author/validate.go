@@ -78,7 +78,7 @@ func NewValidateCommand(a *cli.App) *cobra.Command {
 	cli.OutputFlagOf(command, &o.Output, "", "table", "json", outputGitHub, outputSARIF)
 	flags.BoolVar(&o.Strict, "strict", false, "count warnings as problems")
 	flags.StringVar(&o.cost, "cost", "", "estimate what a run costs on Temporal Cloud: `N` elements of each loop, or elements=N,pages=N,attempts=N")
-	flags.BoolVar(&o.fix, "fix", false, "rewrite problems that have one certain fix, in place")
+	flags.BoolVar(&o.fix, "fix", false, "correct problems that have only one solution, in place")
 	flags.BoolVar(&o.watch, "watch", false, "check again whenever a file changes")
 	return command
 }

@@ -78,7 +78,7 @@ func NewUICommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&options.userHeader, "user-header", "", "header in which a proxy names the person, such as X-Forwarded-User")
 	flags.StringArrayVar(&options.proxies, "trusted-proxy", nil, "address or CIDR of a proxy whose --user-header counts; repeatable")
 	flags.StringVar(&options.tokens, "tokens", "", "YAML file of callers, as for starter serve; callers with a role sign in with their token")
-	flags.StringVar(&options.audit, "audit-log", "", "file for the audit log, as JSON lines: who changed what; while it cannot be written, nothing is changed; default none")
+	flags.StringVar(&options.audit, "audit-log", "", "file for the audit log, as JSON lines: who changed what; if it cannot be written, changes are refused; default none")
 	flags.BoolVar(&options.readOnly, "read-only", false, "show runs without changing them")
 	flags.StringVar(&options.playbooks, "playbooks", os.Getenv("REPRISE_PLAYBOOKS"),
 		"folder of playbooks to show and start; default: none [REPRISE_PLAYBOOKS]")
