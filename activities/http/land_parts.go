@@ -25,6 +25,7 @@ type bodyParts struct {
 	body   storedBody
 	stored int64 // bytes in parts
 	found  bool  // something of the call is in the store
+	buffer []byte
 }
 
 // storedBody describes a body whose parts are in the store; it is stored beside them.
@@ -129,7 +130,10 @@ func (l *landing) storeParts(ctx context.Context, ended bool) error {
 				return p.giveUp(ctx, err)
 			}
 		}
-		part := make([]byte, size)
+		if p.buffer == nil {
+			p.buffer = make([]byte, p.store.PartBytes())
+		}
+		part := p.buffer[:size]
 		if _, err := io.ReadFull(io.NewSectionReader(l.into, p.stored, size), part); err != nil {
 			return diskError(err)
 		}
@@ -137,6 +141,9 @@ func (l *landing) storeParts(ctx context.Context, ended bool) error {
 			return p.giveUp(ctx, err)
 		}
 		p.stored += size
+	}
+	if ended {
+		p.buffer = nil
 	}
 	if ended && p.store != nil && p.stored > 0 && p.body.Bytes == 0 {
 		p.body.Bytes = l.have

@@ -264,26 +264,59 @@ func (m *move) changedError() error {
 	}
 }
 
-// writeBatches writes the rest of the source after the place. A batch is written once it is known whether it is the
-// last one.
+// writeBatches writes the rest of the source after the place. The next batch is read while one is written.
 func (m *move) writeBatches(ctx context.Context) error {
-	next := batch{}
-	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes, &interpreter.SourcePlace{Rows: m.at.Rows}) {
-		if err != nil {
+	reading, stop := context.WithCancel(ctx)
+	batches := make(chan batch)
+	go func() {
+		defer close(batches)
+		m.readBatches(reading, &interpreter.SourcePlace{Rows: m.at.Rows}, batches)
+	}()
+	defer func() {
+		stop()
+		for range batches { // until nobody reads the source
+		}
+	}()
+	for next := range batches {
+		if next.err != nil {
 			m.unreadable = ctx.Err() == nil
+			return next.err
+		}
+		if err := m.writeBatch(ctx, next); err != nil {
 			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// readBatches reads batches until the source or ctx ends. A batch is sent once it is known whether it is the last one; the last thing that is sent may be an
+// error.
+func (m *move) readBatches(ctx context.Context, after *interpreter.SourcePlace, batches chan<- batch) {
+	send := func(b batch) bool {
+		select {
+		case batches <- b:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	next := batch{}
+	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes, after) {
+		if err != nil {
+			send(batch{err: err})
+			return
 		}
 		size := memory.ValueBytes(row.Value)
 		if len(next.rows) >= m.rows || len(next.rows) > 0 && next.size+size > bytesOfBatch {
-			if err := m.writeBatch(ctx, next); err != nil {
-				return err
+			if !send(next) {
+				return
 			}
 			next = batch{}
 		}
 		next.addRow(row, size)
 	}
 	next.last = true
-	return m.writeBatch(ctx, next)
+	send(next)
 }
 
 // batch are rows that are written together.
@@ -294,6 +327,7 @@ type batch struct {
 	bytes int64  // that they took on their way, of a source whose bytes are not known before
 	key   []byte // of the last row, in the order of a query
 	last  bool
+	err   error // of the source behind the batches before; such a batch has no rows
 }
 
 func (b *batch) addRow(row format.PlacedRow, size int64) {

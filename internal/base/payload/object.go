@@ -9,6 +9,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -21,16 +22,49 @@ func (*Store) PartBytes() int64 { return bytesOfPart }
 // WriteObject writes content under a key that does not depend on it, encrypted as values are. It replaces what was there, as a whole. The error is a
 // *StoreError.
 func (s *Store) WriteObject(ctx context.Context, key string, content []byte) error {
-	data, err := s.encodePayload(&commonpb.Payload{Data: content})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, mostTime(int64(len(data))))
+	ctx, cancel := context.WithTimeout(ctx, mostTime(int64(len(content))))
 	defer cancel()
-	if err := s.writeBlob(ctx, key, data); err != nil {
+	if err := s.writeParts(ctx, key, content); err != nil {
 		return s.objectError("write", key, err)
 	}
 	return nil
+}
+
+// writeParts writes content as a value. What is not encrypted is not copied, because it may be large.
+func (s *Store) writeParts(ctx context.Context, key string, content []byte) error {
+	value, err := s.encryption.EncodePayload(&commonpb.Payload{Data: content})
+	if err != nil {
+		return err
+	}
+	if len(value.GetMetadata()) > 0 {
+		data, err := proto.Marshal(value)
+		if err != nil {
+			return err
+		}
+		return s.writeBlob(ctx, key, data)
+	}
+	const data = 2 // the number of the field in a Payload
+	head := protowire.AppendVarint(protowire.AppendTag(nil, data, protowire.BytesType), uint64(len(content)))
+	bucket, err := s.openBucket(ctx)
+	if err == nil && s.place.IsFolder() {
+		err = goneError(checkMarker(ctx, bucket, false))
+	}
+	if err != nil {
+		return err
+	}
+	writing, abandon := context.WithCancel(ctx) // a writer that is closed then leaves nothing
+	defer abandon()
+	writer, err := bucket.NewWriter(writing, key, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
+	if err != nil {
+		return err
+	}
+	for _, part := range [][]byte{head, content} {
+		if _, err := writer.Write(part); err != nil {
+			abandon()
+			return errors.Join(err, writer.Close())
+		}
+	}
+	return writer.Close()
 }
 
 // ReadObject returns what WriteObject has written; found is false if there is nothing under the key.
