@@ -41,6 +41,7 @@ func (c *converter) writeResult(result *Result) {
 	}
 	for _, s := range c.list {
 		s.endPages()
+		s.addIgnoredGap()
 	}
 	policies := c.sharedPolicies()
 	if len(policies.Content) > 0 {
@@ -214,6 +215,14 @@ func (s *step) endPages() {
 		policies = append([]policy{{when: "error.type == " + quoteText(ignoredType), then: []pair{{"ignore", true}}}}, policies...)
 	}
 	s.failures = policies
+}
+
+// addIgnoredGap says what a failure that is ignored means for a table that is replaced: the manifest writes what it has read.
+func (s *step) addIgnoredGap() {
+	ignores := func(p policy) bool { return len(p.then) == 1 && p.then[0] == pair{"ignore", true} }
+	if s.written && s.writeMode() == "replace" && slices.ContainsFunc(s.failures, ignores) {
+		s.addGap(atRetry, "ignored responses", "as there is no key, a run in which a first page is ignored leaves the table as it was")
+	}
 }
 
 // noRows is the result of a call that read nothing.
