@@ -302,7 +302,7 @@ func (w *objectWrite) readRecord(ctx context.Context, number int) (stagedRecord,
 	}
 }
 
-// readRange reads a part of an object.
+// readRange reads a part of an object. It takes no more memory than the part, as many of them are held together.
 func (r *remote) readRange(ctx context.Context, key string, from, length int64) ([]byte, error) {
 	stream, err := r.bucket.NewRangeReader(ctx, key, from, length, nil)
 	if err != nil {
@@ -310,6 +310,7 @@ func (r *remote) readRange(ctx context.Context, key string, from, length int64) 
 	}
 	defer func() { _ = stream.Close() }()
 	var content bytes.Buffer
+	content.Grow(int(max(0, min(length, stream.Size()-from))) + bytes.MinRead)
 	if _, err := content.ReadFrom(stream); err != nil {
 		return nil, r.storeError("read", err)
 	}

@@ -229,7 +229,7 @@ func TestRowsComeOneByOne(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"a": "1"}, map[string]any{"a": "2"}}, got)
 }
 
-func zstandard(t *testing.T, text string, options ...zstd.EOption) string {
+func zstandard(t testing.TB, text string, options ...zstd.EOption) string {
 	t.Helper()
 
 	var b bytes.Buffer
