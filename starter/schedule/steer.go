@@ -119,8 +119,8 @@ func triggerNow(ctx context.Context, streams cli.Streams, s *session.Session, fo
 		}
 	case result.Outcome == steer.Started:
 		link := ""
-		if ui := s.RunLink(result.WorkflowID, result.RunID); ui != "" {
-			link = ": " + ui
+		if page := s.PageOf(result.WorkflowID, result.RunID); page != "" {
+			link = ": " + page
 		}
 		return streams.PrintLine("%s runs%s", result.WorkflowID, link)
 	case result.Outcome == steer.Waiting:

@@ -49,6 +49,17 @@ func TestApprovalOnAPhone(t *testing.T) {
 	until(`document.title === 'Runs – Reprise'`)
 	browser.Open(w.url + of)
 	until(fmt.Sprintf(`location.pathname + location.search === %q && !!document.querySelector('.message table')`, of))
+	browser.Screen(320, "light")
+	require.Equal(t, "true", browser.Eval(`(() => {
+		const tail = document.createElement('pre'), text = document.createRange();
+		tail.className = 'panel body tail';
+		tail.textContent = 'line\n'.repeat(200) + 'the cause';
+		document.querySelector('main').append(tail);
+		text.setStart(tail.firstChild, tail.textContent.length - 1);
+		text.setEnd(tail.firstChild, tail.textContent.length);
+		const end = text.getBoundingClientRect().bottom, box = tail.getBoundingClientRect();
+		tail.remove();
+		return box.top < end && end <= box.bottom })()`), "the end of a long body shows its last line")
 	for _, width := range []int{320, 390} {
 		browser.Screen(width, "light")
 		require.Equal(t, "true", browser.Eval(`document.documentElement.scrollWidth <= innerWidth`), "the page is as wide as the phone")
@@ -56,6 +67,8 @@ func TestApprovalOnAPhone(t *testing.T) {
 		require.Equal(t, "sticky", browser.Eval(`getComputedStyle(document.querySelector('.message td')).position`))
 		require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('.message td:not(:first-child)')].every(cell => {
 			const text = document.createRange(); text.selectNodeContents(cell); return text.getClientRects().length === 1 })`), "no figure is broken at %d", width)
+		require.Equal(t, "true", browser.Eval(`(() => { const t = document.querySelector('.message table');
+			return document.querySelector('.message td').offsetWidth * 2 <= t.clientWidth })()`), "the first column leaves room for figures at %d", width)
 		if folder := pictures(); folder != "" {
 			browser.Picture(fmt.Sprintf("%s/approval-%d.png", folder, width))
 		}
