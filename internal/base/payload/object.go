@@ -43,8 +43,7 @@ func (s *Store) writeParts(ctx context.Context, key string, content []byte) erro
 		}
 		return s.writeBlob(ctx, key, data)
 	}
-	const data = 2 // the number of the field in a Payload
-	head := protowire.AppendVarint(protowire.AppendTag(nil, data, protowire.BytesType), uint64(len(content)))
+	head := protowire.AppendVarint(protowire.AppendTag(nil, fieldData, protowire.BytesType), uint64(len(content)))
 	bucket, err := s.openBucket(ctx)
 	if err == nil && s.place.IsFolder() {
 		err = goneError(checkMarker(ctx, bucket, false))
@@ -75,22 +74,52 @@ func (s *Store) ReadObject(ctx context.Context, key string) (content []byte, fou
 	if err != nil {
 		return nil, false, err
 	}
-	data, err := bucket.ReadAll(ctx, key)
+	data, err := readObject(ctx, bucket, key)
 	switch {
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		return nil, false, nil
 	case err != nil:
 		return nil, false, s.objectError("read", key, err)
 	}
-	payload := &commonpb.Payload{}
-	if err := proto.Unmarshal(data, payload); err != nil {
-		return nil, false, s.objectError("decode", key, err)
+	payload, err := parseObject(data)
+	if err == nil {
+		payload, err = s.encryption.DecodePayload(payload)
 	}
-	if payload, err = s.encryption.DecodePayload(payload); err != nil {
+	if err != nil {
 		return nil, false, s.objectError("decode", key, err)
 	}
 	return payload.GetData(), true, nil
 }
+
+// readObject reads an object into no more memory than it takes.
+func readObject(ctx context.Context, bucket *blob.Bucket, key string) ([]byte, error) {
+	reader, err := bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = reader.Close() }()
+	if reader.Size() > maxBlob {
+		return nil, fmt.Errorf("%w: it has %d bytes", ErrCorrupt, reader.Size())
+	}
+	data := make([]byte, reader.Size())
+	_, err = io.ReadFull(reader, data)
+	return data, err
+}
+
+// parseObject returns the value that was written. What is not encrypted is not copied.
+func parseObject(data []byte) (*commonpb.Payload, error) {
+	if number, kind, head := protowire.ConsumeTag(data); head > 0 && number == fieldData && kind == protowire.BytesType {
+		if content, size := protowire.ConsumeBytes(data[head:]); size == len(data)-head {
+			return &commonpb.Payload{Data: content}, nil
+		}
+	}
+	payload := &commonpb.Payload{}
+	err := proto.Unmarshal(data, payload)
+	return payload, err
+}
+
+// fieldData is the number of the field data in a Payload.
+const fieldData = 2
 
 // RemoveObjects removes all objects whose keys have a prefix.
 func (s *Store) RemoveObjects(ctx context.Context, prefix string) error {
