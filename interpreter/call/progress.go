@@ -77,10 +77,11 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	if s.Last.Contribution = contribution; err != nil {
 		return interpreter.ExpressionError(config.Book, config.CallPlace(), err)
 	}
+	same := s.SameRows
 	if s.countRead(config, contribution.Data); config.comparesRows() {
 		s.CompareRows(contribution.Data)
 	}
-	s.warnOfRows(config, d)
+	s.warnOfRows(config, d, s.SameRows > same)
 	if section == nil {
 		return nil
 	}
@@ -93,11 +94,15 @@ func (s *State) addPage(config *Config, d ruling, rows rowSelection) *interprete
 	return nil
 }
 
-// warnOfRows warns about rows that may be missing or come twice, as the requests and the rows of pages show.
-func (s *State) warnOfRows(config *Config, d ruling) {
+// warnOfRows warns about rows that may be missing or come twice, as the requests and the rows of pages show. same says that the
+// page has the rows of the page before, of which there is a warning of its own.
+func (s *State) warnOfRows(config *Config, d ruling, same bool) {
+	edge, moved := s.EdgeText(s.Last.Data.Data, config.insertsEqualRows()), ""
+	if edge == "" && !same && config.comparesRows() && config.writesEqualRows() {
+		moved = s.MovedText(s.Last.Contribution.Data, s.Successes)
+	}
 	for _, text := range []string{
-		s.SkippedText(s.rowsOfPage()),
-		s.EdgeText(s.Last.Data.Data, config.insertsEqualRows()),
+		s.SkippedText(s.rowsOfPage()), edge, moved,
 		s.PolledText(s.polledRows(config), !d.Repeats()),
 	} {
 		if text != "" {
@@ -108,10 +113,29 @@ func (s *State) warnOfRows(config *Config, d ruling) {
 
 // insertsEqualRows reports whether a sink of the call writes a row that comes twice as two rows.
 func (c *Config) insertsEqualRows() bool {
-	return c.Step.Incremental == nil && slices.ContainsFunc(c.AllSinks(), func(sink *playbook.Sink) bool {
-		action := c.Book.ResolveAction(sink.Action)
-		mode := action.Field(playbook.FieldMode)
-		return action.ToolTraits().Dialect != "" && action.Field("statement") == nil && (mode == nil || mode.Value == "insert")
+	return c.Step.Incremental == nil && slices.ContainsFunc(c.AllSinks(), c.inserts)
+}
+
+// inserts reports whether a sink inserts rows into a table.
+func (c *Config) inserts(sink *playbook.Sink) bool {
+	action := c.Book.ResolveAction(sink.Action)
+	mode := action.Field(playbook.FieldMode)
+	return action.ToolTraits().Dialect != "" && action.Field("statement") == nil && (mode == nil || mode.Value == "insert")
+}
+
+// writesEqualRows reports whether a row that comes twice is two rows of what sinks write: those of the call or, if its rows are the
+// elements of a loop, those of the iterations.
+func (c *Config) writesEqualRows() bool {
+	if c.Sink != nil || c.Step.Incremental != nil || c.Step.Secret {
+		return false
+	}
+	sinks := c.AllSinks()
+	if of := c.Book.Step(playbook.LoopStep(c.Step.Name)); c.Step.IsSource() && of != nil {
+		sinks = append(slices.Clone(sinks), of.Loop.Sinks...)
+	}
+	return slices.ContainsFunc(sinks, func(sink *playbook.Sink) bool {
+		traits := c.Book.ResolveAction(sink.Action).ToolTraits()
+		return traits.IntoFile || traits.Requests || c.inserts(sink)
 	})
 }
 

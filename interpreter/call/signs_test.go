@@ -266,6 +266,42 @@ func TestTotalsOfPagesThatNobodyCollects(t *testing.T) {
 	}
 }
 
+// TestRowsThatMoveToTheNextPage: a row that comes again because the source got another one is a warning where it is written twice.
+func TestRowsThatMoveToTheNextPage(t *testing.T) {
+	t.Parallel()
+	page := func(ids ...int) any {
+		rows := lists.Map(ids, func(id int) any { return map[string]any{"_id": id, "v": "x"} })
+		return map[string]any{"more": len(ids) > 1, "data": rows}
+	}
+	unnamed := map[string]any{"more": true, "data": []any{map[string]any{"v": 1}}}
+	const (
+		paged = "    rows: data\n    retry:\n      - {when: \"{{ response.more }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}}}\n"
+		file  = "    sink: {tool: file, path: rows.csv}\n"
+		table = "    sink: {tool: sqlite, path: a.db, table: t%s}\n"
+		moved = "page 2 begins with a row from the end of page 1 (_id %d), so rows moved while the pages were read"
+	)
+	twice := []any{page(9, 8, 7), page(7, 6, 5), page(5)}
+	for _, test := range []struct {
+		lines string
+		pages []any
+		says  string
+	}{
+		{paged + file, twice, fmt.Sprintf(moved, 7)},
+		{paged + file, []any{page(9, 8, 7, 6), page(8, 7, 6, 5), page(4)}, fmt.Sprintf(moved, 8)},
+		{paged + "    sink: {tool: http, method: POST, url: http://y/}\n", twice, fmt.Sprintf(moved, 7)},
+		{paged + fmt.Sprintf(table, ""), twice, fmt.Sprintf(moved, 7)},
+		{paged + fmt.Sprintf(table, ", mode: upsert, key: _id"), twice, ""},
+		{paged, twice, ""},
+		{paged + file, []any{page(9, 8), page(7, 9), page(6)}, ""},
+		{paged + file, []any{unnamed, map[string]any{"more": true, "at": 2, "data": unnamed["data"]}, page()}, "had the same rows as the page before"},
+		{paged + file, []any{map[string]any{"more": true, "data": []any{1, map[string]any{"v": 1}}}, unnamed, page()}, ""},
+	} {
+		warnings := endedBy(t, test.lines, test.pages...).Warnings
+		require.Contains(t, strings.Join(warnings, ""), test.says, "%v", test)
+		require.Equal(t, test.says != "", len(warnings) == 1, "%v: %v", test, warnings)
+	}
+}
+
 // TestMergeByOfRequests: two requests that give fields of the same rows give one list of whole rows; one without a partner is
 // kept, with a warning.
 func TestMergeByOfRequests(t *testing.T) {

@@ -155,11 +155,11 @@ func firstElement(v any) any {
 	return v
 }
 
-// DecideTruth returns Truthy for the value of a condition, and adds a note if the value is a text such as "false" or "0".
+// DecideTruth returns Truthy for the value of a condition, and adds a note if the value is a text such as "false", "0" or "null".
 func (b *Budget) DecideTruth(v any, offset int) bool {
 	if text, isText := v.(string); isText && len(text) < longestReading {
 		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "false", "0":
+		case "false", "0", "null", "none":
 			b.addNote(offset, fmt.Sprintf("the text %q is true, as every text but \"\" is; compare with '%s'", text, text))
 		}
 	}

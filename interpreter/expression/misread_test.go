@@ -71,9 +71,10 @@ func TestComparisonsThatNeverHoldAreNoted(t *testing.T) {
 // TestTextsThatDecideAreNoted: every text but "" is true, those that read as false too.
 func TestTextsThatDecideAreNoted(t *testing.T) {
 	t.Parallel()
-	scope := expression.MapScope{"more": "false", "zero": "0", "word": "False", "yes": "true", "code": "NO", "empty": "", "last": []any{}}
+	scope := expression.MapScope{"more": "false", "zero": "0", "word": "False", "yes": "true", "code": "NO", "empty": "", "last": []any{}, "next": "null", "nobody": "None", "nullable": "nullable"}
 	for text, at := range map[string]string{
 		"not more": "at 4", "more and 1 == 1": "at 0", "1 == 1 and (zero or 1 == 2)": "", "word ? 1 : 2": "at 0", "any([zero], #)": "at 12", "1 if more else 2": "at 5",
+		"next ? 1 : 2": "at 0", "not nobody": "at 4",
 	} {
 		_, notes, err := evaluatedWith(t, text, scope)
 		require.NoError(t, err, text)
@@ -85,7 +86,7 @@ func TestTextsThatDecideAreNoted(t *testing.T) {
 		require.Contains(t, notes[0], at, text)
 		require.Contains(t, notes[0], "is true, as every text", text)
 	}
-	for _, text := range []string{"not yes", "not code", "empty ? 1 : 2", "more == 'false'", "zero or 'x'", "last and 1"} {
+	for _, text := range []string{"not yes", "not code", "empty ? 1 : 2", "more == 'false'", "zero or 'x'", "last and 1", "next or 'x'", "nullable ? 1 : 2"} {
 		_, notes, err := evaluatedWith(t, text, scope)
 		require.NoError(t, err, text)
 		require.Empty(t, notes, text)

@@ -27,6 +27,8 @@ type Pages struct {
 	Edge *Edge `json:"edge,omitempty"`
 	// Polled says that responses of polls had rows; nil if none had.
 	Polled *PolledRows `json:"polled,omitempty"`
+	// End has the rows at the end of the previous page; nil if they are not compared.
+	End *PageEnd `json:"end,omitempty"`
 }
 
 // AfterRestart returns the pages of a call that restarts.
@@ -47,6 +49,9 @@ func (p *Pages) StartSlice() {
 	}
 	if p.Edge != nil && !p.Edge.Reported {
 		p.Edge = nil
+	}
+	if p.End != nil && !p.End.Reported {
+		p.End = nil
 	}
 }
 
