@@ -24,7 +24,7 @@ var dialect = &sqltool.Dialect{
 	NotOlder: func(given, there string, as incremental.CursorType) string {
 		return notOlderFunction + "(" + given + ", " + there + ", '" + string(as) + "')"
 	},
-	Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName, OneCase: foldCase,
+	Types: sqltool.SQLiteTypes, LongNumbers: sqltool.LongText, NameProblem: sqltool.SQLiteName, OneCase: foldCase, SearchesByIndex: true,
 	Ago: func(seconds int) string {
 		return "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-" + strconv.Itoa(seconds) + " seconds')"
 	},

@@ -225,6 +225,9 @@ func (p *difference) compareUnder(ctx context.Context, parent *difference) error
 		}
 		p.leaves = p.leaves || n > 0
 	}
+	if err := p.indexKeys(ctx); err != nil {
+		return err
+	}
 	if err := p.dropRepeated(ctx); err != nil {
 		return err
 	}
@@ -236,8 +239,12 @@ const besideName = "reprise_beside"
 
 // indexPlaces makes an index by which the rows below staged ones find them. Without it the same is done, slower.
 func (p *difference) indexPlaces(ctx context.Context) error {
+	return p.indexStaged(ctx, "_place", placeColumn)
+}
+
+func (p *difference) indexStaged(ctx context.Context, suffix, columns string) error {
 	return p.tx.TryPart(ctx, func() error {
-		_, err := p.tx.Exec(ctx, "CREATE INDEX IF NOT EXISTS "+quoteName(p.beside.Table[len(p.beside.Table)-1]+"_place")+" ON "+p.beside.QuotedTable()+" ("+placeColumn+")")
+		_, err := p.tx.Exec(ctx, "CREATE INDEX IF NOT EXISTS "+quoteName(p.beside.Table[len(p.beside.Table)-1]+suffix)+" ON "+p.beside.QuotedTable()+" ("+columns+")")
 		return err
 	})
 }

@@ -110,7 +110,7 @@ func (s *stage) putRows(ctx context.Context, rows int64, columns []string, there
 	if p.within, err = s.withinCondition(ctx, s.write.where, there, thereName+".", true); err != nil {
 		return written, err
 	}
-	for _, prepare := range []func(context.Context) error{p.excludeNewer, p.dropRepeated, p.compareBelow, p.deleteUnder} {
+	for _, prepare := range []func(context.Context) error{p.excludeNewer, p.indexKeys, p.dropRepeated, p.compareBelow, p.deleteUnder} {
 		if err := prepare(ctx); err != nil {
 			return written, err
 		}
@@ -277,13 +277,27 @@ func (p *difference) sameKey() string {
 	return SameKey(p.write.Key, thereName, givenName)
 }
 
-// isGone returns the condition that a row of the target was not staged. One below others was staged if it is still below the same.
+// isGone returns the condition that a row of the target was not staged.
 func (p *difference) isGone() string {
-	same := p.write.Key
-	if p.of != nil {
-		same = lists.AddUnique(slices.Clone(same), p.of.linked...)
+	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + SameKey(p.identity(), thereName, givenName) + ")"
+}
+
+// identity returns the columns that a staged row and its row in the target have in common. One below others is the same if it is still
+// below the same.
+func (p *difference) identity() []string {
+	if p.of == nil {
+		return p.write.Key
 	}
-	return "NOT EXISTS (SELECT 1 FROM " + p.beside.QuotedTable() + " AS " + givenName + " WHERE " + SameKey(same, thereName, givenName) + ")"
+	return lists.AddUnique(slices.Clone(p.write.Key), p.of.linked...)
+}
+
+// indexKeys makes an index by which a row of the target finds its staged row, in a database that would read all staged rows for
+// each. Without it the same is done, slower.
+func (p *difference) indexKeys(ctx context.Context) error {
+	if !p.tx.Dialect().SearchesByIndex || p.rows == 0 || len(p.write.Key) == 0 {
+		return nil
+	}
+	return p.indexStaged(ctx, "_keys", QuoteNames(p.identity()))
 }
 
 // stagedColumns are columns of staged rows.

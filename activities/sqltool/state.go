@@ -75,6 +75,8 @@ type Dialect struct {
 	Differ func(there, given []string) string
 	// NameProblem says why a column or table cannot have a name next to the others, "" if it can.
 	NameProblem func(name string, others []string) string
+	// SearchesByIndex is set if EXISTS reads a whole table for each row unless it has an index.
+	SearchesByIndex bool
 	// OneCase maps names of tables that are equal to the database to one text; nil if all names
 	// differ.
 	OneCase func(name string) string
