@@ -242,6 +242,7 @@ func (p *difference) indexPlaces(ctx context.Context) error {
 	return p.indexStaged(ctx, "_place", placeColumn)
 }
 
+// indexStaged makes an index of staged rows, if the database allows it.
 func (p *difference) indexStaged(ctx context.Context, suffix, columns string) error {
 	return p.tx.TryPart(ctx, func() error {
 		_, err := p.tx.Exec(ctx, "CREATE INDEX IF NOT EXISTS "+quoteName(p.beside.Table[len(p.beside.Table)-1]+suffix)+" ON "+p.beside.QuotedTable()+" ("+columns+")")

@@ -107,7 +107,9 @@ func (v View) Snapshot() State {
 	}) {
 		state.Last = lastAttempt{Meta: state.Last.Meta, Policy: state.Last.Policy}
 	}
-	state.Last.omitContribution(v.config.contributionPath(&state))
+	if !state.Last.Contribution.IsZero() {
+		state.Last.omitContribution(v.config.contributionPath(&state))
+	}
 	state.Counters.Policies = slices.Clone(state.Counters.Policies)
 	return state
 }

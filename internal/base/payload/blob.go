@@ -112,14 +112,24 @@ func (s *Store) writeValue(ctx context.Context, ref reference, data []byte) erro
 // writeBlob writes a value to the store. A folder without the marker is not the store: it may be a mount point where
 // nothing is mounted any more.
 func (s *Store) writeBlob(ctx context.Context, key string, data []byte) error {
+	bucket, err := s.openToWrite(ctx)
+	if err != nil {
+		return err
+	}
+	return bucket.WriteAll(ctx, key, data, writerOptions())
+}
+
+// openToWrite opens the bucket, and refuses a folder that is not the store's any more.
+func (s *Store) openToWrite(ctx context.Context) (*blob.Bucket, error) {
 	bucket, err := s.openBucket(ctx)
 	if err == nil && s.place.IsFolder() {
 		err = goneError(checkMarker(ctx, bucket, false))
 	}
-	if err != nil {
-		return err
-	}
-	return bucket.WriteAll(ctx, key, data, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
+	return bucket, err
+}
+
+func writerOptions() *blob.WriterOptions {
+	return &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly}
 }
 
 // The names of operations.

@@ -44,16 +44,13 @@ func (s *Store) writeParts(ctx context.Context, key string, content []byte) erro
 		return s.writeBlob(ctx, key, data)
 	}
 	head := protowire.AppendVarint(protowire.AppendTag(nil, fieldData, protowire.BytesType), uint64(len(content)))
-	bucket, err := s.openBucket(ctx)
-	if err == nil && s.place.IsFolder() {
-		err = goneError(checkMarker(ctx, bucket, false))
-	}
+	bucket, err := s.openToWrite(ctx)
 	if err != nil {
 		return err
 	}
 	writing, abandon := context.WithCancel(ctx) // a writer that is closed then leaves nothing
 	defer abandon()
-	writer, err := bucket.NewWriter(writing, key, &blob.WriterOptions{ContentType: "application/x-protobuf", BeforeWrite: ownerOnly})
+	writer, err := bucket.NewWriter(writing, key, writerOptions())
 	if err != nil {
 		return err
 	}
