@@ -223,6 +223,39 @@ func TestTotalsThatShrink(t *testing.T) {
 	require.Empty(t, endedBy(t, paged, page(4, 1, 2), page(4, 3, 4), page(4)).Warnings)
 }
 
+// TestPagesCountedFromTheOtherEnd: a condition that takes one page from the total loses the last page if pages are numbered from 1,
+// and a request that begins with page 1 loses the first if they are numbered from 0.
+func TestPagesCountedFromTheOtherEnd(t *testing.T) {
+	t.Parallel()
+	page := func(number int, ids ...any) any {
+		return map[string]any{"meta": map[string]any{"page": number, "total_pages": 3}, "data": ids}
+	}
+	lines := func(condition string) string {
+		return "    rows: data\n    retry:\n      - {when: \"{{ " + condition + " }}\", then: {next_call: {params: {page: \"{{ response.meta.page + 1 }}\"}}}}\n"
+	}
+	const says = "response.meta.total_pages is 3, but 2 pages were read: the last page is missing if pages are numbered from 1, and the first one if from 0; in the `when` of policy 1 (line "
+	for _, test := range []struct {
+		condition string
+		pages     []any
+		says      string
+	}{
+		{"response.meta.page < response.meta.total_pages - 1", []any{page(1, 1, 2), page(2, 3, 4)}, says},
+		{"response.meta.page + 1 < response.meta.total_pages", []any{page(1, 1, 2), page(2, 3, 4)}, says},
+		{"response.meta.page < response.meta.total_pages - 1", []any{page(0, 1, 2), page(1, 3, 4), page(2, 5)}, ""},
+		{"response.meta.page + 1 <= response.meta.total_pages", []any{page(1, 1, 2), page(2, 3, 4), page(3, 5)}, ""},
+		{"response.meta.page < response.meta.total_pages and response.meta.page < 2", []any{page(1, 1, 2), page(2, 3, 4)}, ""},
+		{"response.meta.page < response.meta.total_pages - 1", []any{page(2, 1, 2)}, ""},
+	} {
+		warnings := endedBy(t, lines(test.condition), test.pages...).Warnings
+		if test.says == "" {
+			require.Empty(t, warnings, "%v", test)
+			continue
+		}
+		require.Len(t, warnings, 1, "%v", test)
+		require.Contains(t, warnings[0], test.says)
+	}
+}
+
 // TestTotalsOfPagesThatNobodyCollects: rows are counted where they are written page by page or become elements, and a total is
 // compared with them also if a condition has read that the last page came.
 func TestTotalsOfPagesThatNobodyCollects(t *testing.T) {

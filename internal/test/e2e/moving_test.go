@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -155,7 +156,9 @@ func TestKilledInAPageSink(t *testing.T) {
 			unlock := db.LockTable(t, "orders")
 			third.Release()
 			require.Eventually(t, func() bool { return db.CountWaiting(t, "orders") > 0 }, patience, tick, "page 3 is not written")
+			w.awaitProgress(run, time.Now())
 			worker.Kill()
+			db.EndWaiting(t, "orders")
 			unlock()
 			w.spawn()
 			result, err := w.outcome(run)

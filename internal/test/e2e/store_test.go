@@ -467,6 +467,25 @@ func (w *world) awaitHeartbeat(run client.WorkflowRun) {
 	w.awaitPending(run, func(pending *workflowpb.PendingActivityInfo) bool { return pending.GetLastHeartbeatTime() != nil })
 }
 
+// awaitProgress waits until every running activity of the run and its child runs has shown after an instant how far it is.
+func (w *world) awaitProgress(run client.WorkflowRun, after time.Time) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		shown := 0
+		for _, history := range testenv.Histories(w.t, w.env.Client(), run.GetID(), run.GetRunID()) {
+			described, err := w.env.Client().DescribeWorkflowExecution(w.t.Context(), history.WorkflowID, history.RunID)
+			require.NoError(w.t, err)
+			for _, activity := range described.GetPendingActivities() {
+				if !activity.GetLastHeartbeatTime().AsTime().After(after) {
+					return false
+				}
+				shown++
+			}
+		}
+		return shown > 0
+	}, patience, tick, "no heartbeat")
+}
+
 // awaitPending waits until one of the pending activities of the run is as it should be.
 func (w *world) awaitPending(run client.WorkflowRun, there func(*workflowpb.PendingActivityInfo) bool) {
 	w.t.Helper()

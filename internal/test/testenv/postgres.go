@@ -177,6 +177,13 @@ func (d *Database) CountWaiting(t testing.TB, table string) int {
 	return int(rows[0]["n"].(int64))
 }
 
+// EndWaiting ends the sessions that wait for a lock on a table: what a killed process has sent is not written.
+func (d *Database) EndWaiting(t testing.TB, table string) {
+	t.Helper()
+	d.Query(t, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = $1::text::regclass AND NOT granted",
+		pgx.Identifier{table}.Sanitize())
+}
+
 // withConnection calls f with a new connection. It does not use the test's context, which has ended when cleanups run.
 func (d *Database) withConnection(f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Within(queryTimeout))

@@ -93,6 +93,26 @@ func TestLockHoldsWriters(t *testing.T) {
 	require.Len(t, database.Query(t, `SELECT * FROM "Kept"`), 1)
 }
 
+func TestSessionsThatWaitAreEnded(t *testing.T) {
+	t.Parallel()
+	database := testenv.Postgres(t)
+	database.Exec(t, `CREATE TABLE "Kept" (id int)`)
+	unlock := database.LockTable(t, "Kept")
+	ended := make(chan error)
+	go func() {
+		connection, err := pgx.Connect(context.WithoutCancel(t.Context()), database.URL)
+		if err == nil {
+			_, err = connection.Exec(context.WithoutCancel(t.Context()), `INSERT INTO "Kept" VALUES (1)`)
+		}
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return database.CountWaiting(t, "Kept") == 1 }, testenv.Within(20*time.Second), 20*time.Millisecond)
+	database.EndWaiting(t, "Kept")
+	require.ErrorContains(t, testenv.Receive(t, ended, "the end of the session"), "terminating connection")
+	unlock()
+	require.Empty(t, database.Query(t, `SELECT * FROM "Kept"`))
+}
+
 func TestPasswordIsNeeded(t *testing.T) {
 	t.Parallel()
 	config, err := pgx.ParseConfig(testenv.PostgresServer(t).URL)

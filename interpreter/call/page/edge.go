@@ -59,8 +59,11 @@ func findEdge(node *playbook.Node, value, page any) *Edge {
 			return edge
 		}
 	}
+	if node.Template == nil || !lastRow.MatchString(node.Raw) {
+		return nil
+	}
 	text := expression.Text(value)
-	if node.Template == nil || text == "" || !lastRow.MatchString(node.Raw) {
+	if text == "" {
 		return nil
 	}
 	for _, ref := range node.Template.Refs() {

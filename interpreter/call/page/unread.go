@@ -58,7 +58,9 @@ func (u Unread) Warning() string {
 	signs, lastPage := u.findSigns(nil, u.Answer), false
 	for _, one := range signs {
 		switch {
-		case one.more && u.isRead(one.path), !one.more && one.what == signFlag:
+		case one.more && u.isRead(one.path):
+			return u.offByOneText(one)
+		case !one.more && one.what == signFlag:
 			return ""
 		case one.more || !u.isRead(one.path):
 		case one.what == signPages && u.Pages > 1:
@@ -93,6 +95,30 @@ func (u Unread) Warning() string {
 		return ""
 	}
 	return u.headerWarning()
+}
+
+// plusOrMinusOne matches an expression that calculates the number of the last page.
+var plusOrMinusOne = regexp.MustCompile(`[-+]\s*1\b`)
+
+// offByOneText describes a total of pages that a condition reads, of which the first or the last one is missing: pages numbered from 0
+// end at the total - 1, and others at the total. It returns "" unless the page numbers leave no other explanation.
+func (u Unread) offByOneText(one found) string {
+	value, _ := expression.FollowKeys(u.Answer, one.path)
+	total, _ := totalOf(value).(int)
+	beside, _ := expression.FollowKeys(u.Answer, one.path[:len(one.path)-1])
+	object, _ := beside.(map[string]any)
+	if one.what != signPages || u.Pages != total-1 || pageNumber(object) != u.Pages {
+		return ""
+	}
+	for _, policy := range u.Policies {
+		reads := slices.ContainsFunc(pageMembers(policy), func(ref expression.Ref) bool { return slices.Equal(ref.Path, one.path) })
+		if policy.Then.NextCall == nil || !reads || !plusOrMinusOne.MatchString(policy.When.Raw) {
+			continue
+		}
+		return fmt.Sprintf("%s is %d, but %s: the last page is missing if pages are numbered from 1, and the first one if from 0; in the `when` of policy %d (line %d, column %d), compare with %[1]s for pages from 1, with %[1]s - 1 for pages from 0, and request the first page with its number",
+			memberName(expression.Ref{Root: "response", Path: one.path}), total, readText(u.Pages, "page"), policy.Number, policy.When.Pos.Line, policy.When.Pos.Column)
+	}
+	return ""
 }
 
 // signText describes a member that says that there are more pages, and gives a condition that uses it.
@@ -231,7 +257,7 @@ func (u Unread) findSigns(path []any, value any) []found {
 			one.what, one.more = signTotal, exceedsRows(totalOf(member), u.Rows)
 		case u.Pages > 0 && slices.Contains(pageTotals, name) && totalOf(member) != nil && (name != "pages" || hasPageNumber(object)):
 			one.what, one.more = signPages, exceedsRows(totalOf(member), u.Pages) && !isLastPage(object, member) && u.mayLackPages()
-		case isPageReference(member) && nextName.MatchString(name) && (hasRows(u.Answer) || emptyPageNext.MatchString(name)):
+		case isPageReference(member) && isNextName(name) && (hasRows(u.Answer) || emptyPageNext.MatchString(name)):
 			one.what, one.more = signNext, true
 		default:
 			signs = append(signs, u.findSigns(at, member)...)
@@ -259,6 +285,11 @@ var (
 	nextName = regexp.MustCompile(`^(odata)?next(page|pages|link|url|uri|href|cursor|token|offset|start|skip|index|marker|key|records|results|batch|from|after|position|continuation)*$|` +
 		`^(end|after|next|page|scroll|result)?cursor$|^(page|continuation|pagination|next|nextcontinuation|scroll|skip|resumption)token$`)
 )
+
+// isNextName reports whether nextName matches, which it does only for names with one of the words.
+func isNextName(name string) bool {
+	return (strings.Contains(name, "next") || strings.Contains(name, "cursor") || strings.Contains(name, "token")) && nextName.MatchString(name)
+}
 
 // emptyPageNext matches those of them that lead on from a page without rows, of which some APIs have one in the middle. A cursor there
 // is often that of the end.
