@@ -70,8 +70,7 @@ type dataFile struct {
 func (w *objectWrite) createFile(ctx context.Context, name string) (*dataFile, error) {
 	f := &dataFile{of: w, hash: sha256.New(), file: manifestFile{Path: name + "." + w.Extension(), Run: w.run}}
 	ctx, f.cancel = context.WithCancel(ctx)
-	const partBytes = 8 << 20 // of an upload; each is in memory
-	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: partBytes, MaxConcurrency: 2, BeforeWrite: func(as func(any) bool) error {
+	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: w.partBytes(), MaxConcurrency: 1, BeforeWrite: func(as func(any) bool) error {
 		var file *os.File
 		if !as(&file) {
 			return nil // an object of a bucket
@@ -94,6 +93,15 @@ func (w *objectWrite) createFile(ctx context.Context, name string) (*dataFile, e
 		return nil, w.formatError(err)
 	}
 	return f, nil
+}
+
+// partBytes returns how many bytes a part of an upload has. One part is uploaded while the next is filled, so two are in memory.
+func (w *objectWrite) partBytes() int {
+	const (
+		least = 5 << 20 // S3 refuses smaller parts
+		most  = 8_000   // S3 refuses more than 10,000 parts, and a file ends a bit beyond its target size
+	)
+	return int(max(least, w.targetSize/most))
 }
 
 // Write implements io.Writer.

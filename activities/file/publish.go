@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -184,12 +185,13 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 	if end.next == behind+1 {
 		return nil, w.checkRemoved(ctx)
 	}
-	records, held := make([]stagedRecord, end.next-behind-1), atomic.Int64{}
+	records, held, heads := make([]stagedRecord, end.next-behind-1), atomic.Int64{}, sharedHeads{}
 	err = eachNumber(ctx, requestsAtOnce, behind+1, end.next-1, func(ctx context.Context, number int) error {
 		record, err := w.readRecord(ctx, number)
-		if held.Add(int64(len(record.content))) > mostHeld {
+		if held.Add(int64(len(record.content))) > bytesAhead {
 			record.content = nil
 		}
+		heads.share(&record)
 		records[number-behind-1] = record
 		return err
 	})
@@ -202,8 +204,46 @@ func (w *objectWrite) readRecords(ctx context.Context, behind int) ([]stagedReco
 	return records, nil
 }
 
-// mostHeld is how many bytes of rows stay in memory once their records are known. Without a bound, a million small records would be there at once.
-const mostHeld = 16 << 20
+const (
+	// bytesAhead is how many bytes of rows are in memory before it is their turn to be written. Without a bound, those of a million small records would be
+	// there at once.
+	bytesAhead = 4 << 20
+	// recordsAhead is how many records are read before it is their turn.
+	recordsAhead = 4 * requestsAtOnce
+)
+
+// sharedHeads lets records whose rows have the same columns share what describes these, which a million records would each have otherwise.
+type sharedHeads struct {
+	mu   sync.Mutex
+	last stagedRecord
+}
+
+// share replaces what a record says of its columns if the record before says the same.
+func (s *sharedHeads) share(record *stagedRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Equal(record.Columns, s.last.Columns) && maps.Equal(record.Kinds, s.last.Kinds) {
+		record.Columns, record.Kinds = s.last.Columns, s.last.Kinds
+		return
+	}
+	s.last.Columns, s.last.Kinds = record.Columns, record.Kinds
+}
+
+// readAhead reads the rows of the first of the records, as far as they are not in memory.
+func (w *objectWrite) readAhead(ctx context.Context, records []stagedRecord) error {
+	until, bytes := 0, int64(0)
+	for ; until < min(recordsAhead, len(records)); until++ {
+		if bytes += records[until].Bytes; until > 0 && bytes > bytesAhead {
+			break
+		}
+	}
+	return eachNumber(ctx, requestsAtOnce, 0, until-1, func(ctx context.Context, i int) error {
+		if records[i].Rows == 0 || records[i].content != nil {
+			return nil
+		}
+		return w.readRows(ctx, &records[i])
+	})
+}
 
 // chooseRecords chooses the records whose rows count: the last round of each part, and one record of each write.
 func (w *objectWrite) chooseRecords(records []stagedRecord) (chosen []stagedRecord, err error) {
@@ -237,26 +277,34 @@ type stagedPart struct {
 	lap     string
 	round   int
 	records []stagedRecord
+	places  map[string]int // of records, by operation
 }
 
 // addRecord adds a record, unless it repeats another. One of a later round drops those before, as does one with which a later run begins the
 // part anew: it repeats the first. A run that continues where another one was stopped repeats the last at most.
 func (p *stagedPart) addRecord(record stagedRecord, where string) error {
 	other := record.Lap != p.lap
-	at := slices.IndexFunc(p.records, func(before stagedRecord) bool { return record.Operation != "" && before.Operation == record.Operation })
+	at, repeats := p.places[record.Operation]
 	switch {
-	case record.Round > p.round, other && record.Round < p.round, other && at == 0:
-		p.records = nil
+	case record.Round > p.round, other && record.Round < p.round, other && repeats && at == 0:
+		p.records, p.places = nil, nil
 	case record.Round < p.round: // it arrives late
 		return nil
-	case at >= 0:
+	case repeats:
 		entry := tool.LedgerRecord{Operation: record.Operation, Fingerprint: record.Fingerprint}
 		return entry.Check(tool.WrittenBefore{Fingerprint: p.records[at].Fingerprint, Rows: int64(p.records[at].Rows)}, where, record.Rows)
 	}
 	p.round, p.lap = record.Round, record.Lap
-	if !record.Settles {
-		p.records = append(p.records, record)
+	if record.Settles {
+		return nil
 	}
+	if p.places == nil {
+		p.places = map[string]int{}
+	}
+	if record.Operation != "" {
+		p.places[record.Operation] = len(p.records)
+	}
+	p.records = append(p.records, record)
 	return nil
 }
 
@@ -309,15 +357,17 @@ func (w *objectWrite) mergeRecords(ctx context.Context, records []stagedRecord) 
 		}
 	}()
 	before := 0
-	for i, record := range records {
+	for i := range records {
 		if i > 0 {
 			before += records[i-1].Rows
 		}
-		if record.Rows > 0 && record.content == nil {
-			if err := w.readRows(ctx, &record); err != nil {
+		if records[i].Rows > 0 && records[i].content == nil {
+			if err := w.readAhead(ctx, records[i:]); err != nil {
 				return nil, err
 			}
 		}
+		record := records[i]
+		records[i].content = nil // nobody needs it after this
 		if err := aside.rejectOfRecord(ctx, &record); err != nil {
 			return nil, err
 		}

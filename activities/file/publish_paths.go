@@ -126,7 +126,7 @@ func (t *Tool) preparePaths(ctx context.Context, in interpreter.ToolInput, w *ob
 	})
 	for from := 0; from < len(all) && err == nil; {
 		to, bytes := from+1, all[from].bytes
-		for ; to < len(all) && bytes+all[to].bytes <= mostHeld; to++ {
+		for ; to < len(all) && bytes+all[to].bytes <= bytesOfPaths; to++ {
 			bytes += all[to].bytes
 		}
 		err = w.mergeGroup(ctx, all[from:to], bytes)
@@ -172,9 +172,12 @@ func (p *pathPublish) settlePath() error {
 	return nil
 }
 
+// bytesOfPaths is how many bytes of rows are in memory of paths whose files are made together.
+const bytesOfPaths = 16 << 20
+
 // mergeGroup makes the files of paths that follow each other. If they have few bytes, these are read of each record at once.
 func (w *objectWrite) mergeGroup(ctx context.Context, group []*pathPublish, bytes int64) error {
-	if bytes <= mostHeld {
+	if bytes <= bytesOfPaths {
 		if err := w.readGroup(ctx, group); err != nil {
 			return err
 		}

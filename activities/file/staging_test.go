@@ -349,7 +349,7 @@ func TestStagedLeftovers(t *testing.T) {
 	})
 }
 
-// TestStagedMemory: more than mostHeld of small pages are read once more, and have each row once.
+// TestStagedMemory: more than bytesAhead of small pages are read once more, and have each row once.
 func TestStagedMemory(t *testing.T) {
 	t.Parallel()
 	l := lakes(t)["store"]
