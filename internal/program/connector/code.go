@@ -215,6 +215,9 @@ func orCode(a, b code) code {
 	return c
 }
 
+// members matches the members of a value.
+var members = regexp.MustCompile(`^(?:\.\w+|\['[^']*'\])+$`)
+
 func choiceCode(test, then, otherwise code) code {
 	if test.known {
 		if expression.Truthy(test.value) {
@@ -223,6 +226,9 @@ func choiceCode(test, then, otherwise code) code {
 		return otherwise
 	}
 	then, otherwise = asDay(then), asDay(otherwise)
+	if rest, of := strings.CutPrefix(then.text, test.text); of && test.prec == precAtom && otherwise.known && otherwise.value == nil && members.MatchString(rest) {
+		return then // which is nil where the test is
+	}
 	return code{
 		text: then.operandText(precOr) + " if " + test.operandText(precOr) + " else " + otherwise.operandText(precChoice), prec: precChoice,
 		calm: test.calm && then.calm && otherwise.calm, falsy: test.calm && then.falsy && otherwise.falsy,

@@ -155,10 +155,20 @@ func formatTime(of code, format string) (code, error) {
 	if of.moment != nil && of.format == format {
 		return of, nil
 	}
-	c, err := textOfTime(of, format)
+	c, err := textOfTime(of.withSeconds(format), format)
 	c.moment, c.format, c.sure = &of, format, true
 	c.whole = strings.HasPrefix(c.text, "int(")
 	return c, err
+}
+
+// withSeconds returns a time as it was before it was written with whole seconds, if it is to be written in a format that has no
+// fractions of them either.
+func (c code) withSeconds(format string) code {
+	fine := strings.Contains(format, "%f") || strings.HasPrefix(format, "%ms") || strings.HasPrefix(format, "%epoch") || format == "%s_as_float"
+	if c.moment == nil || c.moment.text != nowCode().text || !strings.Contains(c.format, "%S") || fine {
+		return c
+	}
+	return *c.moment
 }
 
 // movedTime returns a time moved by an amount. If the time is a text that will be written in the same format again, its

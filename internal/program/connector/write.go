@@ -34,16 +34,13 @@ func (c *converter) writeResult(result *Result) {
 		workload[one.name] = one.rows
 	}
 	if len(workload) > 0 {
-		n := recording.ValueNode(toCanonical(workload), false)
-		n.Style = 0
-		c.commentWorkload(n)
-		node.AddKey(top, "workload", n)
+		node.AddKey(top, "workload", c.workloadNode(workload))
 	}
 	for _, s := range c.list {
 		s.endPages()
 		s.addIgnoredGap()
 	}
-	policies := c.sharedPolicies()
+	policies := sharedPolicies(c.list)
 	if len(policies.Content) > 0 {
 		node.AddKey(top, "policies", policies)
 	}
@@ -60,7 +57,7 @@ func (c *converter) writeResult(result *Result) {
 		workflow.Content = append(workflow.Content, n)
 	}
 	node.AddKey(top, "workflow", workflow)
-	if n := len(c.list); n > 0 {
+	if n := len(c.list); n > 0 && !c.list[n-1].resultIsStats() {
 		node.AddKey(top, "output", node.QuotedText("{{ steps."+c.list[n-1].name+".status }}"))
 	}
 	for _, l := range c.logins {
@@ -81,6 +78,14 @@ func (c *converter) writeResult(result *Result) {
 	if len(c.list) > 0 {
 		result.Test = newTester(c, workload, result.Secrets).testFile()
 	}
+}
+
+func (c *converter) workloadNode(values map[string]any) *yaml.Node {
+	n := recording.ValueNode(toCanonical(values), false)
+	n.Style = 0
+	c.commentWorkload(n)
+	onOneLine(n)
+	return n
 }
 
 // commonBase returns the common base URL of all steps, which becomes a workload key; "" if they differ.
@@ -228,19 +233,23 @@ func (s *step) addIgnoredGap() {
 // noRows is the result of a call that read nothing.
 const noRows = node.Verbatim("{{ [] }}")
 
-// sharedPolicies returns the lists of policies that several steps use, and makes the steps refer to them.
-func (c *converter) sharedPolicies() *yaml.Node {
+// sharedPolicies returns the lists of policies that so many steps use that the playbook is shorter with a name for them, and
+// makes the steps refer to them.
+func sharedPolicies(steps []*step) *yaml.Node {
 	named := node.EmptyMap()
-	count := map[string]int{}
+	saved := map[string]int{} // the lines that steps have less, with a reference in the place of the list
 	texts := map[*step]string{}
-	for _, s := range c.list {
+	for _, s := range steps {
 		texts[s] = yamltree.EncodeNode(policyList(s.failures))
-		count[texts[s]]++
+		saved[texts[s]] += strings.Count(texts[s], "\n")
+		if s.hasPages() {
+			saved[texts[s]]--
+		}
 	}
 	names := map[string]string{}
-	for _, s := range c.list {
+	for _, s := range steps {
 		text := texts[s]
-		if count[text] < 2 {
+		if len(s.failures) == 0 || names[text] == "" && saved[text] < strings.Count(text, "\n")+2 { // it would be longer than the steps as they are
 			continue
 		}
 		if names[text] == "" {
@@ -344,7 +353,9 @@ func (c *converter) requestNode(s *step, n *yaml.Node) {
 		value map[string]any
 	}{{"params", s.params}, {"headers", s.headers}, {"form", s.form}} {
 		if len(one.value) > 0 {
-			node.AddKey(n, one.key, node.ValueNode(one.value))
+			value := node.ValueNode(one.value)
+			onOneLine(value)
+			node.AddKey(n, one.key, value)
 		}
 	}
 	if s.body != nil {
@@ -368,10 +379,16 @@ func (c *converter) loopNode(s *step) *yaml.Node {
 	if s.written && (!s.hasPages() || s.collectsPages()) {
 		if sink := c.sinkNode(s); sink != nil {
 			node.AddKey(n, "sink", sink)
+			return n
 		}
 	}
+	onOneLine(n)
 	return n
 }
+
+// resultIsStats reports whether the result of a step is figures alone, which is what a run that ends with it should have as its
+// output.
+func (s *step) resultIsStats() bool { return s.loop != nil && !s.read }
 
 // collectsPages reports whether the rows of all pages are written together, because they replace those of the table.
 func (s *step) collectsPages() bool { return s.loop != nil && s.writeMode() == "replace" }
@@ -388,7 +405,11 @@ func (c *converter) retryNode(s *step) *yaml.Node {
 	list := policyList(s.failures)
 	if s.use != "" {
 		list = node.ListOf(node.FlowMap("use", recording.TextNode(s.use)))
-		list.Content[0].Style = 0
+		if !s.hasPages() {
+			list.Style = yaml.FlowStyle
+		} else {
+			list.Content[0].Style = 0
+		}
 	}
 	p := s.paging
 	if p == nil {
@@ -450,10 +471,25 @@ func (c *converter) pageNode(s *step, when string, then *yaml.Node) *yaml.Node {
 			node.AddKey(then, "per_iteration", onlySink(sink))
 		}
 	}
+	if yamltree.IndexOf(then, "per_iteration") < 0 {
+		onOneLine(then)
+	}
 	policy := node.EmptyMap()
 	node.AddKey(policy, "when", node.QuotedText("{{ "+when+" }}"))
 	node.AddKey(policy, "then", then)
 	return policy
+}
+
+// lineWidth is how long a map on one line may be, without its key and indentation.
+const lineWidth = 115
+
+// onOneLine writes a map on one line if it fits.
+func onOneLine(n *yaml.Node) {
+	style := n.Style
+	n.Style = yaml.FlowStyle
+	if text := strings.TrimSuffix(yamltree.EncodeNode(n), "\n"); len(text) > lineWidth || strings.Contains(text, "\n") {
+		n.Style = style
+	}
 }
 
 func onlySink(sink *yaml.Node) *yaml.Node {
@@ -502,7 +538,7 @@ func (c *converter) sinkNode(s *step) *yaml.Node {
 		for _, one := range s.fields {
 			node.AddKey(fields, one.name, valueNode(one.value))
 		}
-		fields.Style = node.FlowIfShort(s.fields)
+		onOneLine(fields)
 		node.AddKey(n, "fields", fields)
 	}
 	if len(s.exclude) > 0 {
@@ -545,7 +581,7 @@ func (c *converter) tableNode(s *step, n *yaml.Node) {
 		for _, one := range s.columns {
 			node.AddKey(columns, one.name, valueNode(one.value))
 		}
-		columns.Style = node.FlowIfShort(s.columns)
+		onOneLine(columns)
 		node.AddKey(n, "columns", columns)
 	}
 }
