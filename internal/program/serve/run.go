@@ -34,6 +34,8 @@ type request struct {
 	Caller   string `json:"caller"`
 	Playbook string `json:"playbook"`
 	Body     string `json:"body"` // SHA-256 of the request, hex
+	// Content is the SHA-256 of the values of a delivery, hex, if its body has its ID; "" for other requests.
+	Content string `json:"content,omitempty"`
 }
 
 // runDocument describes a run to callers.
@@ -60,6 +62,7 @@ type startRequest struct {
 	proof    audit.ActorProof
 	key      string // distinguishes requests of the caller
 	byBody   bool   // nothing but its body makes it known
+	idAdvice string // what to do if deliveries with one ID have different bodies, "" where the sender chooses the ID
 	source   []byte
 	workload map[string]any
 	wait     time.Duration
@@ -318,8 +321,9 @@ func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument,
 	if err != nil {
 		return document, err
 	}
-	if run.request != order.request {
-		return document, newProblem(http.StatusUnprocessableEntity, "key-reused", "an earlier request used this key with a different body; use a new key")
+	if err := order.compareWith(document.WorkflowID, run); err != nil {
+		s.Logger.Warn("a request was refused", "playbook", order.Playbook, "caller", order.Caller, "workflow_id", document.WorkflowID, "error", err)
+		return document, err
 	}
 	document.RunID, document.Repeated = run.runID, true
 	if run.ended {
@@ -328,6 +332,20 @@ func (s *Server) beginRun(ctx context.Context, order startRequest) (runDocument,
 		document.Status = ended.Status
 	}
 	return document, nil
+}
+
+// compareWith returns an error unless a run was started by the same request.
+func (o startRequest) compareWith(workflowID string, run found) error {
+	same := o.request
+	same.Content = run.Content
+	switch {
+	case run.request != same:
+		return newProblem(http.StatusUnprocessableEntity, "key-reused", "an earlier request used this key with a different body; use a new key")
+	case run.Content != "" && run.Content != o.Content: // a run of an earlier version has none
+		return newProblem(http.StatusConflict, "id-reused", "a delivery with this ID and another body started run %s at %s, so nothing was started%s",
+			workflowID, run.startedAt.UTC().Format(time.RFC3339), o.idAdvice)
+	}
+	return nil
 }
 
 // found is a run on the Temporal server.

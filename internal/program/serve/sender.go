@@ -2,11 +2,15 @@ package serve
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"strings"
 
 	"reprise/activities/tool"
 	"reprise/internal/base/audit"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -34,8 +38,17 @@ func (s *Server) requestOfSender(r *http.Request, body []byte) (startRequest, er
 		actor:   senderName(trigger), proof: audit.ProofSignature,
 		key: read.id, byBody: read.byBody, source: source, workload: map[string]any{playbook.TriggerKey: read.trigger},
 	}
-	if trigger.Identity != "" {
+	switch {
+	case trigger.Identity != "":
 		order.Body = hashOf(body) // the header is not signed: it is another delivery's where the bodies differ
+	case !read.byBody:
+		if order.Content, err = contentOf(trigger, read.body); err != nil {
+			return startRequest{}, err
+		}
+	}
+	if trigger.ID != nil {
+		order.idAdvice = fmt.Sprintf(". If %s is the ID of what the deliveries are about, name a member in id that is different in each delivery, "+
+			"or a header: identity: header NAME in metadata.triggers", strings.Join(trigger.ID, "."))
 	}
 	switch {
 	case trigger.Sender == playbook.Slack && textAt(read.body, "type") == "url_verification":
@@ -44,6 +57,21 @@ func (s *Server) requestOfSender(r *http.Request, body []byte) (startRequest, er
 		order.instead = &answer{status: http.StatusOK, body: map[string]bool{"ignored": true}}
 	}
 	return order, nil
+}
+
+// contentOf returns the hash of the values of a delivery, however their text is formatted. Repetitions by Stripe differ in how many
+// webhooks await the event.
+func contentOf(trigger *playbook.Trigger, body any) (string, error) {
+	if values, isMap := body.(map[string]any); isMap && trigger.Sender == playbook.Stripe {
+		values = maps.Clone(values)
+		delete(values, "pending_webhooks")
+		body = values
+	}
+	text, err := expression.Encode(body)
+	if err != nil {
+		return "", badRequest("the body: %v", err)
+	}
+	return hashOf(text), nil
 }
 
 // senderName returns the name of a trigger's sender as a caller. Callers with a token have no @ in their names.

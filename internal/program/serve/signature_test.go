@@ -17,6 +17,7 @@ import (
 	"reprise/internal/program/serve"
 	"reprise/internal/test/testenv"
 	"reprise/interpreter/playbook"
+	"reprise/workflows/protocol"
 )
 
 // mac is the hex HMAC-SHA256 of a text.
@@ -298,6 +299,46 @@ workflow: [{step: start}]
 	}
 	require.Equal(t, http.StatusAccepted, deliver(secret+"-2", "ping").status, "another sender's")
 	require.Equal(t, http.StatusConflict, deliver(secret+"-2", "ping").status)
+}
+
+// TestDeliveriesWithOneID: a delivery with the ID of an earlier one and another body is refused, and not taken for a repetition.
+func TestDeliveriesWithOneID(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w := newWorld(t, func(o *serve.Options) { o.Now = func() time.Time { return now } })
+	w.work()
+	stamp := fmt.Sprint(now.Unix())
+	senders := map[string]func(body string) reply{
+		"bank": func(body string) reply { return w.deliver(body, "X-Bank-Signature", mac(secret, body)) },
+		"pay":  func(body string) reply { return w.deliver(body, "Stripe-Signature", "t="+stamp+",v1="+mac(secret, stamp+"."+body)) },
+		"chat": func(body string) reply {
+			return w.deliver(body, "X-Slack-Request-Timestamp", stamp, "X-Slack-Signature", "v0="+mac(secret, "v0:"+stamp+":"+body))
+		},
+	}
+	const body = `{"id": "a", "event_id": "a", "event": {"id": "a", "status": "%s"}, "pending_webhooks": %d}`
+	for sender, deliver := range senders {
+		first := deliver(fmt.Sprintf(body, "new", 2))
+		require.Equal(t, http.StatusAccepted, first.status, "%s: %s", sender, first.body)
+		require.Equal(t, "signed:@"+sender+":a", first.values["workflow_id"])
+		again := deliver(fmt.Sprintf(strings.ReplaceAll(body, " ", "  "), "new", 2))
+		require.Equal(t, true, again.values["repeated"], "%s: the same values in another form: %s", sender, again.body)
+		other := deliver(fmt.Sprintf(body, "paid", 2))
+		require.Equal(t, http.StatusConflict, other.status, "%s: another event under the ID: %s", sender, other.body)
+		require.Equal(t, "urn:reprise:problem:id-reused", other.values["type"])
+		require.Contains(t, other.values["detail"], "started run signed:@"+sender+":a")
+		require.Equal(t, sender == "bank", strings.Contains(string(other.body), "If event.id is the ID of what the deliveries are about"))
+		require.Equal(t, true, deliver(fmt.Sprintf(body, "new", 2)).values["repeated"], sender)
+	}
+	require.Equal(t, true, senders["pay"](fmt.Sprintf(body, "new", 1)).values["repeated"], "Stripe counts the webhooks that await the event")
+	require.Equal(t, 3, strings.Count(w.log.String(), `"msg":"a request was refused"`))
+
+	_, err := w.begin(t.Context(), serve.Order{
+		WorkflowID: "signed:@bank:old", File: "signed.yaml", Source: []byte(signed), Workload: map[string]any{"trigger": nil},
+		Memo: map[string]any{protocol.RequestMemo: map[string]any{"caller": "@bank", "playbook": "signed", "body": sha("old")}},
+	})
+	require.NoError(t, err)
+	old := senders["bank"](`{"event": {"id": "old"}}`)
+	require.Equal(t, true, old.values["repeated"], "the run of an earlier version does not know its body: %s", old.body)
 }
 
 // FuzzDelivery: whatever is signed is taken apart or refused.
