@@ -48,9 +48,14 @@ func (w *fileWrite) readBefore(ctx context.Context, journal *journal, file *os.F
 	defer func() { _ = text.Close() }()
 	content, bare := withoutMark(text)
 	before.isOpen = before.isOpen && !bare
-	if before.columns, err = (format.CSVDialect{}).ReadHeader(content); err != nil {
+	columns, delimiter, err := (format.CSVDialect{}).ReadHeader(content)
+	switch {
+	case err != nil:
 		return before, tool.Errorf("write %s: its first line is not CSV: %w", w.path, err)
+	case !format.WritesDelimiter(delimiter):
+		return before, tool.Errorf("write %s: its first line says that %q separates values, and rows are written with commas; use another path", w.path, delimiter)
 	}
+	before.columns = columns
 	return before, nil
 }
 

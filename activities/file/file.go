@@ -110,7 +110,8 @@ overwrite replaces the file atomically. In CSV, nested values are JSON, nil is e
 an empty text is "". The columns of a new file are those in the field columns, or else
 all names in the rows, sorted. Missing folders are created. Rows are written in UTF-8.
 It is a final error to append to a file in another charset, to CSV that ends within a
-quoted value, or to JSON Lines whose last line is cut.
+quoted value or whose first line names another delimiter, such as sep=;, or to JSON
+Lines whose last line is cut.
 
 compression: gzip or zstd, or a name such as orders.csv.gz, compresses what a sink
 writes. Each write is a separate member (gzip) or frame (zstd); readers see one file. It

@@ -260,20 +260,23 @@ func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 	}
 }
 
-// ReadHeader returns the names in the first line of CSV, nil for none.
-func (d CSVDialect) ReadHeader(content io.Reader) ([]string, error) {
+// ReadHeader returns the names in the first line of CSV, nil for none, and the delimiter.
+func (d CSVDialect) ReadHeader(content io.Reader) (names []string, delimiter string, err error) {
 	reader, err := d.newRecords(content)
 	for err == nil {
 		var found record
 		if found, err = reader.nextRecord(); err == nil && !found.empty {
-			return found.values, nil
+			return found.values, string(reader.delimiter), nil
 		}
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return nil, err
+	return nil, string(reader.delimiter), err
 }
+
+// WritesDelimiter reports whether rows are written with a delimiter.
+func WritesDelimiter(delimiter string) bool { return delimiter == string(usualDelimiter) }
 
 // EndsInQuotes reports whether CSV ends within a quoted value. Rows that are appended would become a part of
 // it.
