@@ -121,6 +121,7 @@ func SettleWrite(ctx context.Context, tx SchemaTx, w *TableWrite) (*TableWrite, 
 		}
 	}
 	settled.tableColumns = columns
+	noteEmptyTexts(settled, tx.Dialect(), w.Rows)
 	settled.readBytes(columns)
 	if err := settled.discardMisfits(ctx, tx, columns); err != nil {
 		return nil, err

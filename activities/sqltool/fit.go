@@ -151,6 +151,31 @@ func noteDocuments(w *TableWrite, d *Dialect, columns []Column) {
 	}
 }
 
+// noteEmptyTexts notes columns of bytes, and of JSON, that get empty texts from rows whose numbers are texts, as those of CSV are: there a
+// null may be an empty text, which such a column takes for a value.
+func noteEmptyTexts(w *TableWrite, d *Dialect, given []map[string]any) {
+	hasTextForNumber := func(row map[string]any) bool {
+		return slices.ContainsFunc(w.tableColumns, func(column Column) bool {
+			text, isText := row[column.Name].(string)
+			return isText && text != "" && d.KindOf(column.baseType()).isNumber()
+		})
+	}
+	for _, column := range w.tableColumns {
+		as := "empty bytes"
+		if column.Bytes == noBytes {
+			as = "empty JSON strings"
+		}
+		hasJSON := d.Types[kindJSON] != d.Types[kindText] && d.KindOf(column.baseType()) == kindJSON
+		if column.Bytes == noBytes && !hasJSON || column.Required || !slices.Contains(w.Columns, column.Name) {
+			continue
+		}
+		if slices.ContainsFunc(given, func(row map[string]any) bool { return row[column.Name] == "" && hasTextForNumber(row) }) {
+			w.notes = append(w.notes, fmt.Sprintf("table %q, column %q of type %s: empty texts are written as %s; if they are nulls, as CSV has them, write fields: {%s: \"{{ row.%s or nil }}\"}",
+				w.Shown, column.Name, column.Type, as, column.Name, column.Name))
+		}
+	}
+}
+
 // isDocument reports whether a value is the text of a list or map in JSON.
 func isDocument(value any) bool {
 	text, _ := value.(string)

@@ -21,6 +21,7 @@ var valueReadingCases = tableCases{
 	"sequence is noted":          sequenceIsNoted,
 	"misspelt columns are noted": misspeltColumnsAreNoted,
 	"documents are noted":        documentsAreNoted,
+	"empty texts are noted":      emptyTextsAreNoted,
 	"other spellings are noted":  otherSpellingsAreNoted,
 	"older rows are counted":     olderRowsAreCounted,
 	"sequence of cursors":        sequenceOfCursors,
@@ -352,6 +353,50 @@ func documentsAreNoted(s *TableTest) {
 				} else {
 					require.Empty(s, notes, "%v", value)
 				}
+			}
+		}
+	}
+}
+
+// emptyTextsAreNoted: an empty text from a row whose numbers are texts, as in CSV, may be a null, which it is not in a column of bytes or JSON.
+func emptyTextsAreNoted(s *TableTest) {
+	binary, document := "bytea", "jsonb"
+	if s.db.Name == "sqlite" {
+		binary, document = "BLOB", "TEXT"
+	}
+	s.Create("id bigint PRIMARY KEY, n numeric, t text, b " + binary + ", must " + binary + " NOT NULL, j " + document)
+	note := func(column, typed, as string) string {
+		return fmt.Sprintf("column %q of type %s: empty texts are written as %s; if they are nulls, as CSV has them, write fields: {%s: \"{{ row.%s or nil }}\"}", column, typed, as, column, column)
+	}
+	bytes, documents := note("b", binary, "empty bytes"), note("j", document, "empty JSON strings")
+	if s.db.Name == "sqlite" {
+		documents = ""
+	}
+	for _, test := range []struct {
+		given row
+		says  string
+	}{
+		{row{"id": "1", "b": "", "must": ""}, bytes},
+		{row{"id": 2, "n": "1.5", "b": "", "must": ""}, bytes},
+		{row{"id": "3", "j": "", "must": ""}, documents},
+		{row{"id": 4, "b": "", "j": "", "must": ""}, ""},
+		{row{"id": "5", "b": nil, "must": ""}, ""},
+		{row{"id": "6", "b": "3q2+7w==", "t": "", "must": ""}, ""},
+		{row{"id": 7, "t": "x", "b": "", "must": ""}, ""},
+	} {
+		for _, mode := range []string{"upsert", "insert"} {
+			fields := row{"mode": mode, "key": "id"}
+			if mode == "insert" {
+				s.Query("DELETE FROM "+s.Table, nil)
+				delete(fields, "key")
+			}
+			result, err := s.db.MakeAttempt(s.t, s.WriteInput(fields, test.given))
+			require.NoError(s, err, "%v", test.given)
+			if notes := strings.Join(result.Meta.Notes, "\n"); test.says == "" {
+				require.Empty(s, notes, "%v, %s", test.given, mode)
+			} else {
+				require.Contains(s, notes, test.says, "%v, %s", test.given, mode)
+				require.Len(s, result.Meta.Notes, 1, "%v", test.given)
 			}
 		}
 	}
