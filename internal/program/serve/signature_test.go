@@ -310,7 +310,9 @@ func TestDeliveriesWithOneID(t *testing.T) {
 	stamp := fmt.Sprint(now.Unix())
 	senders := map[string]func(body string) reply{
 		"bank": func(body string) reply { return w.deliver(body, "X-Bank-Signature", mac(secret, body)) },
-		"pay":  func(body string) reply { return w.deliver(body, "Stripe-Signature", "t="+stamp+",v1="+mac(secret, stamp+"."+body)) },
+		"pay": func(body string) reply {
+			return w.deliver(body, "Stripe-Signature", "t="+stamp+",v1="+mac(secret, stamp+"."+body))
+		},
 		"chat": func(body string) reply {
 			return w.deliver(body, "X-Slack-Request-Timestamp", stamp, "X-Slack-Signature", "v0="+mac(secret, "v0:"+stamp+":"+body))
 		},
