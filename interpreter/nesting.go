@@ -1,6 +1,8 @@
 package interpreter
 
 import (
+	"cmp"
+
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
@@ -25,6 +27,19 @@ type PausedBy struct {
 	Step    string   `json:"step"`
 	Version int      `json:"version,omitempty"` // counts the commands that changed the control
 	Parents []Parent `json:"parents,omitempty"`
+}
+
+// FailedRun returns the workflow ID of the child run that a failure of KindPlaybook comes from, the deepest that failed, and the
+// message of that run's error; "" where the failure names none.
+func (e *ErrorObject) FailedRun() (workflowID, cause string) {
+	of, _ := e.Body.Data.(map[string]any)
+	if e.Kind != KindPlaybook || of == nil {
+		return "", ""
+	}
+	started, _ := of["workflow_id"].(string)
+	deepest, _ := of["failed_in"].(string)
+	cause, _ = of["cause"].(string)
+	return cmp.Or(deepest, started), cause
 }
 
 // NeededFiles returns the playbooks that a call of PlaybookTool needs, directly or through other playbooks; nil for

@@ -134,7 +134,9 @@ func addValues(ctx context.Context, s *session.Session, found runs.Found, doc *r
 			doc.Result = shown(result.Result.Data)
 		}
 		if err == nil {
-			doc.Cause = render.EndedRun{WorkflowID: found.WorkflowID, Result: result, Book: doc.Playbook}.Cause()
+			doc.Cause = render.EndedRun{
+				WorkflowID: found.WorkflowID, Result: result, Book: doc.Playbook, ReadChild: ending.ChildReader(ctx, s.Runs()),
+			}.Cause()
 		}
 	}
 	if doc.Playbook != nil {

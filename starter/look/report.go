@@ -107,7 +107,9 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 			return err
 		}
 	} else {
-		render.PrintReport(a.Out, outcomeOf(a, s, run, result), terminal.PaperOf(a.Out))
+		ctx, cancel := context.WithTimeout(a.Interrupts.Now, queryTimeout)
+		render.PrintReport(a.Out, outcomeOf(ctx, s, run, result), terminal.PaperOf(a.Out))
+		cancel()
 		if !s.Ends {
 			HintNext(a.Streams, s, run, result)
 		}
@@ -149,17 +151,20 @@ func (o outcome) knownResult() protocol.Result {
 }
 
 // outcomeOf returns how a run ended, how long it took and, if something failed, its playbook, as far as the server
-// responds.
-func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result protocol.Result) render.EndedRun {
-	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result}
-	if !s.Ends {
-		outcome.Whole = fmt.Sprintf("%s follow %s --output json%s", terminal.ProgramName(), terminal.ShellWord(run.GetID()), s.Flags)
-	}
+// responds. It reads child runs while ctx lasts.
+func outcomeOf(ctx context.Context, s *session.Session, run client.WorkflowRun, result protocol.Result) render.EndedRun {
+	outcome := render.EndedRun{WorkflowID: run.GetID(), Result: result, Whole: wholeCommand(s, run.GetID())}
 	if result.Status == statusUnknown {
 		return outcome
 	}
-	ctx, cancel := context.WithTimeout(a.Interrupts.Now, queryTimeout)
-	defer cancel()
+	readChild := ending.ChildReader(ctx, s.Runs())
+	outcome.ReadChild = func(failure *interpreter.ErrorObject) *render.EndedRun {
+		child := readChild(failure)
+		if child != nil {
+			child.Whole = wholeCommand(s, child.WorkflowID)
+		}
+		return child
+	}
 	found, err := s.Runs().Find(ctx, run.GetID(), run.GetRunID())
 	if err != nil {
 		return outcome
@@ -171,6 +176,14 @@ func outcomeOf(a *cli.App, s *session.Session, run client.WorkflowRun, result pr
 		outcome.Book, _ = s.Runs().Playbook(ctx, found)
 	}
 	return outcome
+}
+
+// wholeCommand returns the command that prints all of how a run ended; "" if the server ends with this command.
+func wholeCommand(s *session.Session, workflowID string) string {
+	if s.Ends {
+		return ""
+	}
+	return fmt.Sprintf("%s follow %s --output json%s", terminal.ProgramName(), terminal.ShellWord(workflowID), s.Flags)
 }
 
 // HintNext prints what to do after a run that did not succeed: how to reprocess iterations, or how to see what

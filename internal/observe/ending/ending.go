@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"reprise/internal/observe/render"
+	"reprise/internal/observe/runs"
 	"reprise/interpreter"
 	"reprise/workflows/protocol"
 )
@@ -20,6 +22,22 @@ var ErrNoResult = errors.New("the run ended without a result")
 
 // ErrRefused means that validation refused the playbook, so nothing of it ran.
 var ErrRefused = errors.New("the worker refused the playbook")
+
+// ChildReader returns what reads the end of the child run that a failure comes from, with two calls to the server, for
+// render.EndedRun.ReadChild.
+func ChildReader(ctx context.Context, reader *runs.Reader) func(*interpreter.ErrorObject) *render.EndedRun {
+	return func(failure *interpreter.ErrorObject) *render.EndedRun {
+		id, _ := failure.FailedRun()
+		if id == "" {
+			return nil
+		}
+		end, err := runs.ReadEnd(ctx, reader, id)
+		if err != nil {
+			return nil
+		}
+		return &render.EndedRun{WorkflowID: id, Result: end.Result, Partition: end.Partition, Book: end.Book, ReadChild: ChildReader(ctx, reader)}
+	}
+}
 
 // WaitForResult waits for a run and returns its result, whatever its status: the result of a failed or cancelled run is in the
 // details of its failure. An error that wraps ErrRefused or ErrNoResult means that the run ended without a result; any

@@ -36,6 +36,10 @@ type Cause struct {
 	// Run is the workflow ID of the child run that failed, the deepest if it failed because of another, and RunError is the
 	// first line of its error; "" if no child run did.
 	Run, RunError string
+	// RunStep is the step of Run that failed, with its visit and the index of the iteration; "" if unknown.
+	RunStep string
+	// RunTitle is by what people know Run, its workflow ID unless it is known to be the run of a partition.
+	RunTitle string
 	// Waits says that the step is retried, so that nothing else of the run reports the message.
 	Waits bool
 	// Marked is the last line of the playbook's file that a traceback names; 0 if there is none.
@@ -65,13 +69,34 @@ func (o EndedRun) Cause() *Cause {
 		return nil
 	}
 	cause.describeFailure(failure)
+	cause.Policy = o.policyOf(record, failure)
 	if failure.Kind != interpreter.KindPlaybook { // else the body describes the child run
 		body := bodyText(failure.Body.Data)
 		cause.Body = NewExcerpt(o.placeTraceback(body))
 		cause.Marked = o.markedLine(cause.Body)
+	} else if run, child := o.childOf(failure); child != nil {
+		if run.Partition != "" && run.Book != nil {
+			cause.RunTitle = PartitionTitle(run.Book.Name, run.Partition)
+		}
+		cause.addChild(child, failure.Policy != 0)
 	}
-	cause.Policy = o.policyOf(record, failure)
 	return cause
+}
+
+// addChild adds why the child run failed. isRuled says that a policy of the parent's step decided about the child run.
+func (c *Cause) addChild(child *Cause, isRuled bool) {
+	c.Request, c.Params, c.Answer, c.Headers, c.Body = cmp.Or(child.Request, c.Request), child.Params, cmp.Or(child.Answer, c.Answer), child.Headers, child.Body
+	c.RunStep = child.Step
+	if child.Run != "" {
+		c.Run, c.RunTitle, c.RunError, c.RunStep = child.Run, child.RunTitle, child.RunError, child.RunStep
+	}
+	switch {
+	case child.Policy == "":
+	case isRuled:
+		c.Policy += " In the failed run: " + child.Policy
+	default:
+		c.Policy = child.Policy
+	}
 }
 
 // WaitingCause returns why the first step that waits to retry failed last, as far as the run says it; nil if no step does.
@@ -107,15 +132,12 @@ const shownRunError = 500
 
 // describeChild copies what the failure reports about a child run.
 func (c *Cause) describeChild(failure *interpreter.ErrorObject) {
-	of, _ := failure.Body.Data.(map[string]any)
-	if failure.Kind != interpreter.KindPlaybook || of == nil {
+	id, text := failure.FailedRun()
+	if id == "" {
 		return
 	}
-	started, _ := of["workflow_id"].(string)
-	deepest, _ := of["failed_in"].(string)
-	text, _ := of["cause"].(string)
 	first, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(text, failure.Message)), "\n")
-	c.Run, c.RunError = cmp.Or(deepest, started), terminal.Shorten(first, shownRunError)
+	c.Run, c.RunTitle, c.RunError = id, id, terminal.Shorten(first, shownRunError)
 }
 
 // shownParams bounds the shown parameters of a request, in bytes.

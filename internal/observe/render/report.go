@@ -169,18 +169,22 @@ const (
 )
 
 // writeBody prints an error's body, a traceback, the output of a program, or a response: all of it, and at a terminal its
-// beginning and end. For a run of another playbook it prints nothing: the message suffices.
+// beginning and end. Of a failed child run it prints the body with which that failed.
 func (o EndedRun) writeBody(b *strings.Builder, failure *interpreter.ErrorObject, paper terminal.Paper) {
-	if failure == nil || failure.Kind == interpreter.KindPlaybook {
+	if failure == nil {
 		return
 	}
-	body := bodyText(failure.Body.Data)
-	if body == "" {
+	text, hint := "", o.restHint()
+	if failure.Kind != interpreter.KindPlaybook {
+		text = o.placeTraceback(bodyText(failure.Body.Data))
+	} else if child, cause := o.childOf(failure); cause != nil {
+		text, hint = cause.Body.Text(), child.restHint()
+	}
+	if text == "" {
 		return
 	}
-	text := o.placeTraceback(body)
 	if paper.IsBounded() {
-		text = firstAndLast(text, shownBodyLines, shownBodyBytes, o.restHint())
+		text = firstAndLast(text, shownBodyLines, shownBodyBytes, hint)
 	}
 	b.WriteString("    " + strings.ReplaceAll(terminal.EscapeInvisible(text), "\n", "\n    ") + "\n")
 }

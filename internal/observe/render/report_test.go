@@ -279,7 +279,31 @@ workflow:
 	child.Body = expression.Of(map[string]any{"workflow_id": "b/each#1/2!1"})
 	require.Equal(t, []string{"b/each#1/2!1", "the run b/each#1/2!1 failed: ValueError: no rows"}, []string{ofLoop(interpreter.KindLoop).Run, ofLoop(interpreter.KindLoop).RunError})
 
+	// What a child run failed with is shown with the failure that it caused.
+	child.Body = expression.Of(map[string]any{"workflow_id": "b/each#1/2!1", "failed_in": "b/each#1/2!1", "cause": failure.Message})
+	ended.Partition, ended.Whole = "2024-01-07", "starter follow run-1"
+	above := render.EndedRun{WorkflowID: "b", Result: protocol.Result{Status: interpreter.Failed, Error: child, Steps: []protocol.StepRecord{loop}}}
+	above.Result.Error = &interpreter.ErrorObject{Kind: interpreter.KindLoop, Message: "1 of 3 iterations failed"}
+	loop.Loop.Errors[0].Error = child
+	above.ReadChild = func(of *interpreter.ErrorObject) *render.EndedRun {
+		require.Equal(t, child, of)
+		return &ended
+	}
+	below := above.Cause()
+	require.Equal(t, []string{"each[2]", "b/each#1/2!1", "fetch 2024-01-07", "fetch"}, []string{below.Step, below.Run, below.RunTitle, below.RunStep})
+	require.Equal(t, []any{cause.Request, cause.Params, cause.Answer, cause.Headers, cause.Body, cause.Policy}, []any{below.Request, below.Params, below.Answer, below.Headers, below.Body, below.Policy})
+	child.Policy, child.Attempt = 2, 1
+	require.Equal(t, "retry[2]. It stopped after 1 attempt. In the failed run: "+cause.Policy, above.Cause().Policy)
+	child.Policy = 0
 	var printed strings.Builder
+	render.PrintReport(&printed, above, terminal.Paper{Width: 80})
+	require.Contains(t, printed.String(), "    line 300\n")
+	require.Contains(t, printed.String(), "to print all of it: starter follow run-1")
+	above.ReadChild = func(*interpreter.ErrorObject) *render.EndedRun { return nil }
+	require.Empty(t, above.Cause().Body, "it could not be read")
+
+	ended.Whole = ""
+	printed.Reset()
 	render.PrintReport(&printed, ended, terminal.Paper{Width: 80})
 	require.Contains(t, printed.String(), "    line 1\n")
 	require.Contains(t, printed.String(), "    line 300\n")

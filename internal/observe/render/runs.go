@@ -14,6 +14,17 @@ import (
 // shownPlaybook bounds the playbook's name in a list, in characters: the run's ID begins with it anyway.
 const shownPlaybook = 30
 
+// RunTitle returns by what people know a run: the run of a partition by its playbook and partition, another by its workflow ID.
+func RunTitle(run runs.Found) string {
+	if run.Partition == "" || run.Playbook == "" {
+		return run.WorkflowID
+	}
+	return PartitionTitle(run.Playbook, run.Partition)
+}
+
+// PartitionTitle returns by what people know the run of a partition.
+func PartitionTitle(playbook, partition string) string { return playbook + " " + partition }
+
 // RunsTable returns a table of runs that fits the terminal.
 func RunsTable(list []runs.Found, now time.Time, paper terminal.Paper) string {
 	ids := lists.Map(list, func(run runs.Found) string { return terminal.EscapeInvisible(run.WorkflowID) })

@@ -240,6 +240,9 @@ func runName(id, playbook string) string {
 func headOf(status *runs.Status, paper terminal.Paper) string {
 	shown := stateText(status.Found, paper)
 	name := runName(status.WorkflowID, status.Playbook)
+	if status.Partition != "" {
+		name += ", partition " + terminal.EscapeInvisible(status.Partition)
+	}
 	if status.Origin != "" {
 		name += ", iterations of " + terminal.EscapeInvisible(status.Origin) + " again"
 	}
@@ -740,7 +743,7 @@ func groupsByIndex(all []runs.Iteration, paper terminal.Paper) map[int][]failedI
 	var failed []failedIteration
 	for i := range all {
 		if one := &all[i]; one.Status == interpreter.Failed && one.Error != nil && one.Awaits == nil && one.Incremental == nil && len(one.Awaited)+len(one.Held) == 0 {
-			failed = append(failed, failedIteration{index: one.Index, attempts: one.Attempt, failure: one.Error})
+			failed = append(failed, failedIteration{index: one.Index, element: knownElement(one, paper), attempts: one.Attempt, failure: one.Error})
 		}
 	}
 	for _, group := range groupFailures(failed) {
@@ -755,8 +758,17 @@ func groupsByIndex(all []runs.Iteration, paper terminal.Paper) map[int][]failedI
 	return groups
 }
 
+// knownElement returns the element of a failed iteration of an ended run, with secrets masked; "" for others.
+func knownElement(iteration *runs.Iteration, paper terminal.Paper) string {
+	if iteration.Element.Data == nil {
+		return ""
+	}
+	return shortElement(MaskSecrets(iteration.Element.Data), paper)
+}
+
 func writeIteration(b *strings.Builder, iteration *runs.Iteration, end endMove, now time.Time, paper terminal.Paper) {
-	line := fmt.Sprintf("[%d] %s", iteration.Index, itemText(iteration.Item, now))
+	line := strings.TrimSpace(fmt.Sprintf("[%d] %s", iteration.Index, knownElement(iteration, paper)))
+	line += " " + itemText(iteration.Item, now)
 	if iteration.Awaits != nil {
 		if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), shownMessage), paper.Shorten(iteration.Awaits.Question(), shownMessage)); asks != "" {
 			line += ": " + asks

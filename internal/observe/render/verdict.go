@@ -21,8 +21,25 @@ type EndedRun struct {
 	Result     protocol.Result
 	Took       time.Duration      // 0 where that is not known
 	Book       *playbook.Playbook // nil where that is not known
+	// Partition is the key of the partition that the run was started for; "" for none, and where that is not known.
+	Partition string
 	// Whole is the command that prints what a terminal shows only in part; "" if the run's server ends with its command.
 	Whole string
+	// ReadChild reads the end of the child run that a failure comes from, and returns nil if that cannot be read. If ReadChild is nil,
+	// the message of the failure has to suffice.
+	ReadChild func(*interpreter.ErrorObject) *EndedRun
+}
+
+// childOf returns the child run that a failure comes from, and why it failed; nil if no child run did, or it cannot be read.
+func (o EndedRun) childOf(failure *interpreter.ErrorObject) (*EndedRun, *Cause) {
+	if o.ReadChild == nil || failure == nil || failure.Kind != interpreter.KindPlaybook {
+		return nil, nil
+	}
+	child := o.ReadChild(failure)
+	if child == nil {
+		return nil, nil
+	}
+	return child, child.Cause()
 }
 
 // verdictText describes a run in a sentence: how it ended, after how long, and for a failed run where and why.

@@ -17,6 +17,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
+	"reprise/interpreter/playbook"
 	"reprise/interpreter/queue"
 	"reprise/workflows/protocol"
 )
@@ -393,6 +394,28 @@ func (r *Reader) FailureOf(ctx context.Context, run Found) (*interpreter.ErrorOb
 		return &interpreter.ErrorObject{Message: result.Warnings[0]}, err
 	}
 	return nil, err
+}
+
+// RunEnd is how a run ended.
+type RunEnd struct {
+	Result protocol.Result // without a status if the run has none
+	// Partition is the key of the partition that the run was started for; "" for none.
+	Partition string
+	Book      *playbook.Playbook // nil if it cannot be read
+}
+
+// ReadEnd reads how the latest run with a workflow ID ended. It makes two calls.
+func ReadEnd(ctx context.Context, r *Reader, workflowID string) (RunEnd, error) {
+	var end RunEnd
+	var err error
+	if end.Result, err = r.lastResult(ctx, Found{WorkflowID: workflowID}); err != nil {
+		return end, err
+	}
+	if input, err := r.Input(ctx, workflowID, ""); err == nil { // without it the places in the file are not known
+		end.Partition = input.Partition
+		end.Book, _ = (&Run{Input: input}).Book()
+	}
+	return end, nil
 }
 
 // lastResult returns the result of an ended run from its last event. If the run ended without a result, Status is

@@ -131,10 +131,8 @@ const (
 // its failure.
 func errorGist(failure *interpreter.ErrorObject) string {
 	text := failure.Message
-	if below, _ := failure.Body.Data.(map[string]any); failure.Kind == interpreter.KindPlaybook {
-		if cause, _ := below["cause"].(string); cause != "" {
-			text = "a child run failed: " + cause
-		}
+	if _, cause := failure.FailedRun(); cause != "" {
+		text = "a child run failed: " + cause
 	}
 	return terminal.Shorten(hostOnly(text, failure.URL), shownGist)
 }

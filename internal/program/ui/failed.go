@@ -15,8 +15,13 @@ import (
 
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/deadletter"
+	"reprise/internal/observe/ending"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
+	"reprise/interpreter"
+	"reprise/interpreter/expression"
+	"reprise/workflows/protocol"
 )
 
 // failedView has the failed iterations of runs, grouped by cause.
@@ -36,10 +41,13 @@ type failedGroup struct {
 	Error string
 	Like  string // the message of one of them, "" where Error has it
 	Body  render.Excerpt
-	ID    string
-	Count int
-	Runs  []*failedRun
-	index map[string]*failedRun
+	// Child is a child run that failed, "" for none, and ChildTitle by what people know it.
+	Child, ChildTitle string
+	ID                string
+	Count             int
+	Runs              []*failedRun
+	index             map[string]*failedRun
+	first             *interpreter.ErrorObject // the failure that Body and Child are of
 }
 
 // failedRun is a run with iterations that failed for one cause.
@@ -52,13 +60,14 @@ type failedRun struct {
 	Open     int          // of all causes and steps of the run
 	Again    []runs.Found // that have run them again
 	CanAgain bool
-	indexes  []int
 }
 
 // failedIndex is a failed iteration.
 type failedIndex struct {
 	Index int
 	Path  string
+	// Partition is the partition that an iteration of a backfill is for; "" for others.
+	Partition string
 }
 
 const (
@@ -66,6 +75,8 @@ const (
 	shownIndexes = 8
 	// shownMessage bounds the message of one of the iterations of a group, in characters.
 	shownMessage = 200
+	// shownChildren bounds the groups for which a child run is read, with two calls to the server each.
+	shownChildren = 10
 	// mostOpenSets bounds the runs whose open iterations are cached between page loads: the server lives as long as
 	// its worker.
 	mostOpenSets = 500
@@ -146,6 +157,7 @@ func (s *Server) failedPage(w http.ResponseWriter, r *http.Request, v *visit) er
 		shown.addRun(of, again[of.run.WorkflowID], s.Reprocess != nil && v.person.Operator)
 	}
 	shown.sortGroups()
+	readChildren(r.Context(), s.Runs, shown.Groups)
 	shown.setLinks(query, page.Next, s.nextPage)
 	s.writePage(w, v, http.StatusOK, "failed", shown)
 	return nil
@@ -236,7 +248,7 @@ func (v *failedView) addRun(of failedOf, again []runs.Found, canAgain bool) {
 			if v.Search != "" && !matchesText(iteration, v.Search) {
 				continue
 			}
-			row := v.groupOf(iteration).addIteration(of.run, step.Step, iteration.Index, again, canAgain)
+			row := v.groupOf(iteration).addIteration(of.run, step.Step, iteration, again, canAgain)
 			if !slices.Contains(added, row) {
 				added = append(added, row)
 			}
@@ -263,7 +275,7 @@ func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
 			return &v.Groups[i]
 		}
 	}
-	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.ResponseBody(iteration.Error), ID: fmt.Sprintf("body-%d", len(v.Groups))}
+	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.ResponseBody(iteration.Error), first: iteration.Error, ID: fmt.Sprintf("body-%d", len(v.Groups))}
 	if message := terminal.Shorten(iteration.Error.Message, shownMessage); message != text {
 		group.Like = message
 	}
@@ -271,15 +283,33 @@ func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
 	return &v.Groups[len(v.Groups)-1]
 }
 
+// readChildren reads with what child runs failed, for the largest groups of iterations that started one.
+func readChildren(ctx context.Context, reader *runs.Reader, groups []failedGroup) {
+	read := ending.ChildReader(ctx, reader)
+	var all errgroup.Group
+	all.SetLimit(callsPerPage)
+	for i := range groups[:min(len(groups), shownChildren)] {
+		group := &groups[i]
+		if group.Child, _ = group.first.FailedRun(); group.Child == "" {
+			continue
+		}
+		group.ChildTitle = group.Child
+		all.Go(func() error {
+			cause := render.EndedRun{Result: protocol.Result{Error: group.first}, ReadChild: read}.Cause()
+			group.Child, group.ChildTitle, group.Body = cause.Run, cause.RunTitle, cause.Body
+			return nil
+		})
+	}
+	_ = all.Wait()
+}
+
 // sortGroups sorts the groups, largest first, and lists their iterations.
 func (v *failedView) sortGroups() {
 	for _, group := range v.Groups {
 		for _, run := range group.Runs {
-			slices.Sort(run.indexes)
-			for _, index := range run.indexes[:min(len(run.indexes), shownIndexes)] {
-				run.Indexes = append(run.Indexes, failedIndex{index, eventsPath(run.Run.WorkflowID, run.Step, &index)})
-			}
-			run.More = len(run.indexes) - len(run.Indexes)
+			slices.SortFunc(run.Indexes, func(x, y failedIndex) int { return cmp.Compare(x.Index, y.Index) })
+			run.More = max(0, len(run.Indexes)-shownIndexes)
+			run.Indexes = run.Indexes[:len(run.Indexes)-run.More]
 		}
 	}
 	slices.SortFunc(v.Groups, func(x, y failedGroup) int {
@@ -287,7 +317,7 @@ func (v *failedView) sortGroups() {
 	})
 }
 
-func (g *failedGroup) addIteration(run runs.Found, step string, index int, again []runs.Found, canAgain bool) *failedRun {
+func (g *failedGroup) addIteration(run runs.Found, step string, iteration runs.Iteration, again []runs.Found, canAgain bool) *failedRun {
 	g.Count++
 	key := run.WorkflowID + "\n" + run.RunID + "\n" + step
 	of := g.index[key]
@@ -297,6 +327,10 @@ func (g *failedGroup) addIteration(run runs.Found, step string, index int, again
 		g.Runs = append(g.Runs, of)
 	}
 	of.Count++
-	of.indexes = append(of.indexes, index)
+	failed := failedIndex{Index: iteration.Index, Path: eventsPath(run.WorkflowID, step, &iteration.Index)}
+	if strings.HasSuffix(run.Playbook, backfill.Suffix) {
+		failed.Partition = expression.Text(iteration.Element.Data)
+	}
+	of.Indexes = append(of.Indexes, failed)
 	return of
 }

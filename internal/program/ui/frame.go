@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/program/serve"
 	"reprise/interpreter"
 )
@@ -49,6 +50,7 @@ var functions = template.FuncMap{
 	"rfc":      func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 	"word":     interpreter.Status.DisplayWord,
 	"run":      runPath,
+	"title":    render.RunTitle,
 	"step":     stepPath,
 	"readable": serve.ReadableText,
 	"cut":      func(most int, text string) string { return terminal.Shorten(text, most) },

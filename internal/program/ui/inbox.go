@@ -43,6 +43,7 @@ type inboxView struct {
 // card is an attempt that awaits its answer.
 type card struct {
 	Run, Name      string
+	RunTitle       string // by what people know the run
 	Title, Message template.HTML
 	Question       string
 	Since          string
@@ -81,6 +82,7 @@ func (s *Server) inboxPage(w http.ResponseWriter, r *http.Request, v *visit) err
 			if err != nil {
 				return err
 			}
+			one.RunTitle = found.title
 			shown.Cards = append(shown.Cards, one)
 		}
 		shown.Left += max(0, len(found.awaited)-shownCards)
@@ -111,6 +113,7 @@ func (s *Server) inboxRuns(r *http.Request, token []byte) (runs.Page, error) {
 // awaitedOf has the attempts of a run that await answers.
 type awaitedOf struct {
 	run     string
+	title   string
 	awaited []runs.AwaitedAttempt
 	left    int
 	err     error
@@ -121,7 +124,7 @@ func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf 
 	var group errgroup.Group
 	for i, run := range list {
 		group.Go(func() error {
-			all[i].run = run.WorkflowID
+			all[i].run, all[i].title = run.WorkflowID, render.RunTitle(run)
 			all[i].awaited, all[i].left, all[i].err = s.Runs.AwaitingAttempts(ctx, run.WorkflowID, "", nil)
 			return nil
 		})
@@ -134,7 +137,7 @@ func (s *Server) awaitingOf(ctx context.Context, list []runs.Found) []awaitedOf 
 func newCard(run string, awaited runs.AwaitedAttempt, now time.Time, typed url.Values, faults map[string]string) (card, error) {
 	to := awaited.AttemptAddress()
 	shown := card{
-		Run: run, Name: render.AttemptName(to), Since: agoText(awaited.Since, now), Progress: render.DescribeProgress(&awaited.AwaitedDetails),
+		Run: run, RunTitle: run, Name: render.AttemptName(to), Since: agoText(awaited.Since, now), Progress: render.DescribeProgress(&awaited.AwaitedDetails),
 		Address: map[string]string{"step": to.Step, "visit": strconv.Itoa(to.Visit), "attempt": strconv.Itoa(to.Attempt)}, Fault: faults["option"],
 	}
 	if to.Index != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +14,11 @@ import (
 
 	"reprise/internal/base/audit"
 	"reprise/internal/base/terminal"
+	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/internal/program/backfill"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
 	"reprise/interpreter/partition"
 	"reprise/interpreter/playbook"
@@ -145,6 +148,39 @@ func newCalendarLine(line backfill.CalendarLine) calendarLine {
 	}
 	drawn.Title = line.Label + ": " + strings.Join(said, ", ")
 	return drawn
+}
+
+// runNames names the child runs of a run: those of a backfill by the partition, others by their workflow IDs.
+type runNames struct {
+	run, playbook string
+	keys          []any // of the partitions, by the index of the iteration
+}
+
+// newRunNames reads which partitions a backfill runs; of other runs it makes no call.
+func newRunNames(ctx context.Context, reader *runs.Reader, run runs.Found) runNames {
+	of, isBackfill := strings.CutSuffix(run.Playbook, backfill.Suffix)
+	if !isBackfill {
+		return runNames{}
+	}
+	names := runNames{run: run.WorkflowID, playbook: of}
+	if input, err := reader.Input(ctx, run.WorkflowID, run.LastRunID()); err == nil { // without it the IDs are shown
+		workload, _ := input.Workload.Data.(map[string]any)
+		names.keys, _ = workload["keys"].([]any)
+	}
+	return names
+}
+
+// NameOf returns by what people know a child run.
+func (n runNames) NameOf(id string) string {
+	parts := ofChild.FindStringSubmatch(id)
+	if parts == nil || parts[1] != n.run {
+		return id
+	}
+	index, err := strconv.Atoi(parts[3])
+	if err != nil || index >= len(n.keys) {
+		return id
+	}
+	return render.PartitionTitle(n.playbook, expression.Text(n.keys[index]))
 }
 
 const (

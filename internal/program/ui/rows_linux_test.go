@@ -45,6 +45,7 @@ func (w *world) dailyBook(t *testing.T) (name, text string) {
 	api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/2024-02-03" {
 			out.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprint(out, "No such day:\n", strings.Repeat("a line of a trace\n", 300), "the table is locked")
 			return
 		}
 		out.Header().Set("Content-Type", "application/json")
@@ -115,10 +116,27 @@ func TestRowsAndPartitions(t *testing.T) {
 	_, body, _ = w.get("/?" + url.Values{"q": {"backfill-" + w.queue + "/backfill#"}}.Encode())
 	require.Contains(t, body, `href="/runs/`+url.PathEscape("backfill-"+w.queue+"/backfill#1/"), "runs of partitions are found by their step")
 	_, body, _ = w.get("/runs/backfill-" + w.queue)
-	failed := regexp.MustCompile(`<dt>Failed run</dt><dd><a href="([^"]+)"[^\n]*<dt>Its error</dt><dd>([^<]+)</dd>`).FindStringSubmatch(body)
+	failed := regexp.MustCompile(`<dt>Failed run</dt><dd><a href="([^"]+)"[^>]*><bdi>` + name + ` 2024-02-03</bdi></a>, step <bdi>fetch</bdi></dd><dt>Its error</dt><dd>([^<]+)</dd>`).FindStringSubmatch(body)
 	require.NotNil(t, failed, "what failed is linked, with the first line of its error")
-	status, _, _ = w.get(html.UnescapeString(failed[1]))
+	cause := between(body, `class="cause"`, "</section>")
+	for _, want := range []string{"/2024-02-03</code>", "HTTP 404", "No policy of retry matched", "No such day:", "the table is locked</pre>"} {
+		require.Contains(t, cause, want, "the cause is that of the run of the partition")
+	}
+	status, body, _ = w.get(html.UnescapeString(failed[1]))
 	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, "<h1><bdi>"+name+" 2024-02-03</bdi></h1>")
+	child, err := url.PathUnescape(strings.TrimPrefix(html.UnescapeString(failed[1]), "/runs/"))
+	require.NoError(t, err)
+	named := `title="` + child + `"><bdi>` + name + " 2024-02-03</bdi></a>"
+	for _, at := range []string{"/runs/backfill-" + w.queue + "/steps/backfill", "/?" + url.Values{"q": {"backfill-" + w.queue + "/backfill#"}, "status": {"failed"}}.Encode()} {
+		_, body, _ = w.get(at)
+		require.Contains(t, body, named, at)
+	}
+	body = w.shows("/failed?run=backfill-"+w.queue, named)
+	require.Contains(t, body, `title="iteration 5"><bdi>2024-02-03</bdi></a>`)
+	require.Contains(t, between(body, "<summary>Response</summary>", "</details>"), "the table is locked")
+	_, body, _ = w.get("/runs/backfill-" + w.queue + "/events?step=backfill")
+	require.Contains(t, body, name+" 2024-02-03</bdi></a>")
 	body = w.shows(path, "35 partitions, 34 done, 1 failed")
 	require.Contains(t, body, "If the field is empty, the run loads 2024-03-03, the last complete partition.")
 	require.Contains(t, body, "<button>Run 1 missing partition</button>")

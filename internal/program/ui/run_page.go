@@ -160,7 +160,8 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	shown.setValues(input, result)
 	marked := 0
 	if result != nil {
-		if shown.Cause = (render.EndedRun{WorkflowID: found.WorkflowID, Result: *result, Book: book}).Cause(); shown.Cause != nil {
+		ended := render.EndedRun{WorkflowID: found.WorkflowID, Result: *result, Book: book, ReadChild: ending.ChildReader(r.Context(), s.Runs)}
+		if shown.Cause = ended.Cause(); shown.Cause != nil {
 			marked = shown.Cause.Marked
 		}
 	}
@@ -175,7 +176,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	if s.TemporalUI != nil && (s.Temporal == nil || v.person.Owner) {
 		shown.Temporal = s.TemporalUI(found.WorkflowID, found.LastRunID())
 	}
-	v.frame.Title, v.frame.Section, v.frame.Live = found.WorkflowID, "/", !found.Ended()
+	v.frame.Title, v.frame.Section, v.frame.Live = render.RunTitle(found), "/", !found.Ended()
 	s.writePage(w, v, http.StatusOK, "run", shown)
 	return nil
 }

@@ -32,6 +32,7 @@ type stepView struct {
 	Next       string
 	Notes      []string
 	Actions    []action
+	Names      runNames
 	Runs       string // list of the runs that the step has started, "" for a step that starts none
 }
 
@@ -45,6 +46,7 @@ type iterationRow struct {
 	Now      string
 	Error    string
 	Child    string
+	Failed   string // the child run with which it failed, "" for none
 	Events   string // address of its events
 	Again    string // address of the page that runs it again, "" where it cannot be
 }
@@ -81,6 +83,7 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 		all = append(all, shown.filterIterations(visit, status)...)
 	}
 	shown.cutPage(all, r.URL.Query())
+	shown.Names = newRunNames(r.Context(), s.Runs, found)
 	if book, err := s.Runs.Playbook(r.Context(), found); err == nil && startsRuns(book, name) {
 		shown.Runs = runsOfStep(found.WorkflowID, name)
 	}
@@ -95,7 +98,7 @@ func (s *Server) stepPage(w http.ResponseWriter, r *http.Request, v *visit) erro
 	}
 	shown.Notes = status.Notes
 	shown.Actions = s.stepActions(status, visits[len(visits)-1], v.person)
-	v.frame.Title, v.frame.Section, v.frame.Live = name+" · "+found.WorkflowID, "/", !found.Ended()
+	v.frame.Title, v.frame.Section, v.frame.Live = name+" · "+render.RunTitle(found), "/", !found.Ended()
 	s.writePage(w, v, http.StatusOK, "step", shown)
 	return nil
 }
@@ -122,6 +125,7 @@ func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []ite
 		if iteration.Error != nil && iteration.Status.Ended() {
 			row.Error = terminal.Shorten(iteration.Error.Message, 300)
 			row.Now = terminal.Count(iteration.Attempt, "attempt")
+			row.Failed, _ = iteration.Error.FailedRun()
 			row.Element = render.FormatElement(render.MaskSecrets(iteration.Element.Data))
 		}
 		rows = append(rows, row)
@@ -185,7 +189,7 @@ func (s *Server) logPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	if shown.Lines, err = s.Log(r.Context(), found, lines); err != nil {
 		return err
 	}
-	v.frame.Title, v.frame.Section, v.frame.Live = "Log · "+found.WorkflowID, "/", !found.Ended()
+	v.frame.Title, v.frame.Section, v.frame.Live = "Log · "+render.RunTitle(found), "/", !found.Ended()
 	s.writePage(w, v, http.StatusOK, "log", shown)
 	return nil
 }

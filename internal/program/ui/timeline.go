@@ -342,7 +342,7 @@ func (s *Server) timelinePage(w http.ResponseWriter, r *http.Request, v *visit) 
 		Run      runs.Found
 		Timeline *timeline
 	}{found, t}
-	v.frame.Title, v.frame.Section, v.frame.Live = "Timeline · "+found.WorkflowID, "/", !found.Ended()
+	v.frame.Title, v.frame.Section, v.frame.Live = "Timeline · "+render.RunTitle(found), "/", !found.Ended()
 	s.writePage(w, v, http.StatusOK, "timeline", shown)
 	return nil
 }
@@ -365,6 +365,7 @@ type eventsView struct {
 	Rows        []eventRow
 	More        bool
 	AllOfTheRun string
+	Names       runNames
 }
 
 // eventsPage lists the events of a run without those in its iterations, or all events of a step or an iteration.
@@ -374,7 +375,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) er
 		return err
 	}
 	const most = 300
-	shown := eventsView{Run: found, Step: r.URL.Query().Get("step"), Index: r.URL.Query().Get("index"), AllOfTheRun: runPath(found.WorkflowID) + "/events"}
+	shown := eventsView{Run: found, Step: r.URL.Query().Get("step"), Index: r.URL.Query().Get("index"), AllOfTheRun: runPath(found.WorkflowID) + "/events", Names: newRunNames(r.Context(), s.Runs, found)}
 	filter := runs.EventFilter{Step: shown.Step}
 	if shown.Index != "" {
 		index, err := strconv.Atoi(shown.Index)
@@ -399,7 +400,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *http.Request, v *visit) er
 	if err != nil && !shown.More {
 		return err
 	}
-	v.frame.Title, v.frame.Section = "Events · "+found.WorkflowID, "/"
+	v.frame.Title, v.frame.Section = "Events · "+render.RunTitle(found), "/"
 	s.writePage(w, v, http.StatusOK, "events", shown)
 	return nil
 }
