@@ -329,8 +329,11 @@ var errHTML = errors.New("the text is HTML, and not CSV")
 
 // isHTML reports whether a record is how HTML begins (whatwg.org, MIME sniffing: the tags that a page begins with).
 func isHTML(line record) bool {
+	if line.line != 1 {
+		return false
+	}
 	text := strings.ToLower(strings.TrimSpace(line.values[0]))
-	return line.line == 1 && (strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html"))
+	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
 }
 
 func duplicateName(names []string) (string, bool) {

@@ -36,16 +36,20 @@ type records struct {
 	line      int // of the next byte
 	// unnamed says that neither the author nor the text names the delimiter.
 	unnamed bool
-	value   []byte
+	text    []byte     // of the values of the record
+	ends    []int      // of these in text
 	content *rowReader // below in, nil where places do not count
 }
+
+// recordBuffer is how many bytes of CSV are looked through at once.
+const recordBuffer = 16 << 10
 
 // newRecordsAt reads CSV from its beginning, or from behind a row, where the text does not say how it is written.
 func (d CSVDialect) newRecordsAt(text textPart) (*records, error) {
 	content, _ := text.Reader.(*rowReader)
 	if text.header != nil {
 		return &records{
-			in: bufio.NewReader(text), delimiter: []byte(text.header.delimiter), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte,
+			in: bufio.NewReaderSize(text, recordBuffer), delimiter: []byte(text.header.delimiter), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte,
 			line: text.line, content: content,
 		}, nil
 	}
@@ -63,7 +67,7 @@ func (r *records) place() int64 {
 }
 
 func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
-	r := &records{in: bufio.NewReader(content), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte, line: 1}
+	r := &records{in: bufio.NewReaderSize(content, recordBuffer), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte, line: 1}
 	named, err := r.namedDelimiter()
 	delimiter := cmp.Or(named, d.delimiter, usualDelimiter)
 	if err == nil && r.quotes && delimiter == rune(r.quote) {
@@ -97,73 +101,124 @@ func (r *records) namedDelimiter() (rune, error) {
 // nextRecord returns the next record, or io.EOF. Other errors name the line.
 func (r *records) nextRecord() (record, error) {
 	found := record{line: r.line}
+	r.text, r.ends = r.text[:0], r.ends[:0]
 	for {
-		value, quoted, last, err := r.readField(found.line)
-		if errors.Is(err, io.EOF) && len(found.values) == 0 {
-			return record{}, io.EOF
+		quoted, last, err := r.readField(found.line)
+		if err != nil {
+			ended := errors.Is(err, io.EOF)
+			if ended && len(r.ends) == 0 {
+				return record{}, io.EOF
+			}
+			if !ended {
+				return record{}, err
+			}
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return record{}, err
-		}
-		found.values = append(found.values, value)
+		r.ends = append(r.ends, len(r.text))
 		if last {
+			found.values = r.values()
 			found.quoted = quoted
-			found.empty = len(found.values) == 1 && value == "" && !quoted
+			found.empty = len(found.values) == 1 && found.values[0] == "" && !quoted
 			return found, nil
 		}
 	}
 }
 
+// values returns the values of the record that was read. They are parts of one text, as most rows are used as a whole.
+func (r *records) values() []string {
+	text, values, begin := string(r.text), make([]string, len(r.ends)), 0
+	for i, end := range r.ends {
+		values[i], begin = text[begin:end], end
+	}
+	return values
+}
+
 // readField reads a value and its delimiter. last reports whether it ends the record; the error is io.EOF if nothing
 // was left to read.
-func (r *records) readField(line int) (value string, quoted, last bool, err error) {
-	r.value = r.value[:0]
-	c, err := r.in.ReadByte()
-	if err != nil {
-		return "", false, true, err
+func (r *records) readField(line int) (quoted, last bool, err error) {
+	head, err := r.in.Peek(1)
+	if len(head) == 0 {
+		return false, true, err
 	}
-	if r.quotes && c == r.quote {
+	if r.quotes && head[0] == r.quote {
+		_, _ = r.in.Discard(1)
 		if err := r.readQuoted(line); err != nil {
-			return "", true, true, err
+			return true, true, err
 		}
 		last, err = r.afterClosingQuote()
-		return string(r.value), true, last, err
+		return true, last, err
 	}
 	for {
+		part, err := r.in.Peek(max(1, r.in.Buffered()))
 		switch {
-		case c == '\n' || c == '\r':
-			_ = r.in.UnreadByte()
-			_, err := r.readEnd()
-			return string(r.value), false, true, err
-		case c == r.delimiter[0] && r.skipBytes(r.delimiter[1:]):
-			return string(r.value), false, false, nil
-		case r.quotes && c == r.quote:
-			return "", false, true, &LineError{r.line, errBareQuote}
+		case len(part) > 0:
+		case errors.Is(err, io.EOF):
+			return false, true, nil
+		default:
+			return false, true, err
 		}
-		r.value = append(r.value, c)
-		if c, err = r.in.ReadByte(); errors.Is(err, io.EOF) {
-			return string(r.value), false, true, nil
-		} else if err != nil {
-			return "", false, true, err
+		at := r.plainBytes(part)
+		r.text = append(r.text, part[:at]...)
+		_, _ = r.in.Discard(at)
+		if at == len(part) {
+			continue
+		}
+		switch c := part[at]; {
+		case c == '\n' || c == '\r':
+			_, err := r.readEnd()
+			return false, true, err
+		case r.skipBytes(r.delimiter):
+			return false, false, nil
+		case r.quotes && c == r.quote:
+			return false, true, &LineError{r.line, errBareQuote}
+		default: // it begins as the delimiter does
+			r.text = append(r.text, c)
+			_, _ = r.in.Discard(1)
 		}
 	}
+}
+
+// plainBytes returns how many bytes come before one that may end a value without quotes.
+func (r *records) plainBytes(part []byte) int {
+	first := r.delimiter[0]
+	for i, c := range part {
+		if c == '\n' || c == '\r' || c == first || c == r.quote && r.quotes {
+			return i
+		}
+	}
+	return len(part)
 }
 
 // readQuoted reads a value up to its closing quote.
 func (r *records) readQuoted(line int) error {
 	for before := byte(0); ; {
-		c, err := r.in.ReadByte()
+		part, err := r.in.Peek(max(1, r.in.Buffered()))
 		switch {
+		case len(part) > 0:
 		case errors.Is(err, io.EOF):
 			return &LineError{line, errOpenQuote}
-		case err != nil:
+		default:
 			return err
-		case c == r.quote && !r.skipBytes([]byte{r.quote}):
-			return nil
-		case c == '\r', c == '\n' && before != '\r':
-			r.line++
 		}
-		r.value, before = append(r.value, c), c
+		at := bytes.IndexByte(part, r.quote)
+		if at < 0 {
+			at = len(part)
+		}
+		for _, c := range part[:at] {
+			if c == '\r' || c == '\n' && before != '\r' {
+				r.line++
+			}
+			before = c
+		}
+		r.text = append(r.text, part[:at]...)
+		_, _ = r.in.Discard(at)
+		if at == len(part) {
+			continue
+		}
+		_, _ = r.in.Discard(1)
+		if !r.skipBytes([]byte{r.quote}) {
+			return nil
+		}
+		r.text, before = append(r.text, r.quote), r.quote
 	}
 }
 
