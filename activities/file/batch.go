@@ -83,7 +83,7 @@ func (t *Tool) readBatch(ctx context.Context, in interpreter.ToolInput, options 
 	}
 	meta := interpreter.ToolMeta{Next: next}
 	if options.Format == format.CSV {
-		meta.Notes = format.RepeatedHeader(batch, rows.source.What, rowsBefore(in.Batch))
+		meta.Notes = format.OddRows(batch, rows.source.What, rowsBefore(in.Batch))
 	}
 	page := any(batch)
 	for _, name := range slices.Backward(in.Batch.Path) {

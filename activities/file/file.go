@@ -247,7 +247,7 @@ func (t *Tool) readWhole(ctx context.Context, in interpreter.ToolInput, path str
 	case err == nil && options.Format == format.XML:
 		return interpreter.ToolResult{Data: expression.Of(v), Meta: interpreter.ToolMeta{Notes: format.LoneElements(v, path)}}, nil
 	case err == nil && options.Format == format.CSV:
-		return interpreter.ToolResult{Data: expression.Of(v), Meta: interpreter.ToolMeta{Notes: format.RepeatedHeader(v, path, 0)}}, nil
+		return interpreter.ToolResult{Data: expression.Of(v), Meta: interpreter.ToolMeta{Notes: format.OddRows(v, path, 0)}}, nil
 	case err == nil:
 		return interpreter.ToolResult{Data: expression.Of(v)}, nil
 	case errors.As(err, &own), errors.As(err, &waited), tool.IsContextError(err):

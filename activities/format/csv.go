@@ -318,6 +318,9 @@ func columnNames(line record, unnamed bool) ([]string, error) {
 	if err := refuseOtherDelimiter(line, unnamed); err != nil {
 		return nil, err
 	}
+	if names := strings.Join(line.values, ","); strings.HasPrefix(names, "\x00") && 2*strings.Count(names, "\x00") >= len(names) {
+		return nil, &LineError{line.line, errors.New("every second character of the names is NUL, as in UTF-16; set encoding: utf-16be")}
+	}
 	if name, twice := duplicateName(line.values); twice {
 		return nil, &LineError{line.line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
 	}

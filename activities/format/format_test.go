@@ -95,6 +95,9 @@ func TestValues(t *testing.T) {
 		"sep= of a tab, after mark": {as("csv"), "\ufeffsep=\t\rid\ta\r1\t2\r", `[{"a":"2","id":"1"}]`},
 		"sep= alone":                {as("csv"), "sep=;", `[]`},
 		"a column named sep=":       {as("csv"), "\"sep=;\"\n1\n", `[{"sep=;":"1"}]`},
+		"sep= in quotes":            {as("csv"), "\"sep=;\"\r\n\"id\";\"a\"\r\n1;2,5\r\n", `[{"a":"2,5","id":"1"}]`},
+		"sep=, in quotes":           {as("csv"), "\"Sep=,\"\nid,a\n1,2\n", `[{"a":"2","id":"1"}]`},
+		"sep= in quotes, alone":     {as("csv"), "\"sep=;\"", `[]`},
 		"a column that begins so":   {as("csv"), "sep=ab\n1\n", `[{"sep=ab":"1"}]`},
 		"no charset of UTF-8":       {map[string]any{"format": "json", "encoding": "iso-8859-1"}, `{"a":"é"}`, `{"a":"é"}`},
 		"JSON in latin1":            {map[string]any{"format": "json", "encoding": "iso-8859-1"}, "{\"a\":\"\xe9\"}", `{"a":"é"}`},
@@ -159,6 +162,7 @@ func TestLines(t *testing.T) {
 		"quote in a value":    {map[string]any{"format": "csv"}, "a\n5\" tube\n", "line 2: there is a quote within a value that does not start with one; set csv.quote"},
 		"text behind a quote": {map[string]any{"format": "csv"}, "a,b\n\"1\"x,2\n", "line 2: text follows the closing quote of a value"},
 		"open to the end":     {map[string]any{"format": "csv"}, "a,b\r1,\"x", "line 2: a quoted value does not end"},
+		"names in UTF-16":     {map[string]any{"format": "csv"}, "\x00i\x00d\x00,\x00a\x00\n\x001\x00,\x002\x00\n", "line 1: every second character of the names is NUL, as in UTF-16; set encoding: utf-16be"},
 		"sep= is the quote":   {map[string]any{"format": "csv"}, "sep=\"\na\n", "line 1: sep= names '\"', which quotes values; set csv.quote"},
 		"not UTF-8":           {map[string]any{"format": "csv"}, "a\nb\ncaf\xe9\n", "byte 0xE9 at offset 7 (line 3) is not utf-8; set encoding to the charset of the text, such as windows-1252"},
 		"JSON is not UTF-8":   {map[string]any{"format": "json"}, "{\"a\":\"\xe9\"}", "byte 0xE9 at offset 6 (line 1) is not utf-8; set encoding"},
@@ -436,15 +440,19 @@ func TestASCIIHasNoMore(t *testing.T) {
 	}
 }
 
-// TestRepeatedHeader: a row whose values are the names of its columns is a header, unless it has one column, where that may be a value.
-func TestRepeatedHeader(t *testing.T) {
+// TestOddRows: a row whose values are the names of its columns is a header, and one without values a line of delimiters, unless it has one
+// column, where that may be a value.
+func TestOddRows(t *testing.T) {
 	t.Parallel()
 	row := func(id, name any) any { return map[string]any{"id": id, "name": name} }
-	notes := format.RepeatedHeader([]any{row("1", "a"), row("id", "name"), row("id", "name")}, "it", 10)
+	notes := format.OddRows([]any{row("1", "a"), row("id", "name"), row("id", "name")}, "it", 10)
 	require.Len(t, notes, 1)
 	require.Contains(t, notes[0], "row 12 of it has the names of the columns as its values")
-	for _, rows := range []any{[]any{row("id", "a"), row("id", nil), row("name", "id")}, []any{map[string]any{"id": "id"}}, []any{map[string]any{}}, []any{"id"}, nil} {
-		require.Empty(t, format.RepeatedHeader(rows, "it", 0), rows)
+	notes = format.OddRows([]any{row("1", ""), row("", nil), row("", "")}, "it", 10)
+	require.Equal(t, []string{"row 12 of it has no values, and is read as a row; it is probably a line of delimiters from a spreadsheet, so leave it out"}, notes)
+	require.Len(t, format.OddRows([]any{row("id", "name"), row("", "")}, "it", 0), 2)
+	for _, rows := range []any{[]any{map[string]any{"id": ""}}, []any{row("id", "a"), row("id", nil), row("name", "id")}, []any{map[string]any{"id": "id"}}, []any{map[string]any{}}, []any{"id"}, nil} {
+		require.Empty(t, format.OddRows(rows, "it", 0), rows)
 	}
 }
 

@@ -78,24 +78,41 @@ func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 }
 
 // namedDelimiter reads a first line such as sep=; which spreadsheets use to name the delimiter; 0 if there is
-// none.
+// none. In quotes, as from programs that quote all values, it may be the name of a column, unless the next line has the delimiter.
 func (r *records) namedDelimiter() (rune, error) {
-	const word = "sep="
-	head, err := r.in.Peek(len(word) + utf8.UTFMax + len("\r\r\n"))
+	const word, shown = "sep=", 1 << 10
+	head, err := r.in.Peek(shown)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, nil // who reads on sees it
 	}
-	if len(head) <= len(word) || !strings.EqualFold(string(head[:len(word)]), word) {
+	quote := ""
+	if r.quotes && bytes.HasPrefix(head, []byte{r.quote}) {
+		quote = string(rune(r.quote))
+	}
+	rest, begins := cutFold(string(head), quote+word)
+	named, size := utf8.DecodeRuneInString(rest)
+	if !begins || size == 0 || strings.ContainsRune("\r\n", named) {
 		return 0, nil
 	}
-	named, size := utf8.DecodeRune(head[len(word):])
-	rest := head[len(word)+size:]
-	if strings.ContainsRune("\r\n", named) || len(rest) > 0 && rest[0] != '\n' && rest[0] != '\r' {
+	rest, begins = strings.CutPrefix(rest[size:], quote)
+	if !begins || rest != "" && rest[0] != '\n' && rest[0] != '\r' {
 		return 0, nil
 	}
-	_, _ = r.in.Discard(len(word) + size)
+	next, _, _ := strings.Cut(strings.TrimLeft(rest, "\r\n"), "\n")
+	if quote != "" && !strings.ContainsRune(next, named) {
+		return 0, nil
+	}
+	_, _ = r.in.Discard(len(quote+word+quote) + size)
 	_, err = r.readEnd()
 	return named, err
+}
+
+// cutFold is strings.CutPrefix, whatever the case of letters.
+func cutFold(text, prefix string) (rest string, found bool) {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return text, false
+	}
+	return text[len(prefix):], true
 }
 
 // nextRecord returns the next record, or io.EOF. Other errors name the line.

@@ -80,7 +80,7 @@ func (t *Tool) readAnswer(ctx context.Context, response *http.Response, headers 
 	case format.XML:
 		meta.Notes = append(meta.Notes, format.LoneElements(data, from)...)
 	case format.CSV:
-		meta.Notes = append(meta.Notes, format.RepeatedHeader(data, from, 0)...)
+		meta.Notes = append(meta.Notes, format.OddRows(data, from, 0)...)
 	}
 	if wait, found := ratelimit.RetryAfter(headers, response.StatusCode, time.Now()); found {
 		seconds := wait.Seconds()

@@ -349,7 +349,7 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 	}
 	next.Read, next.Done = b.last, b.last && !m.staged
 	if m.source != nil && cmp.Or(m.options.Format, m.source.Format) == format.CSV {
-		m.addNotes(format.RepeatedHeader(b.rows, m.what(), m.at.Rows))
+		m.addNotes(format.OddRows(b.rows, m.what(), m.at.Rows))
 	}
 	in, notes, err := m.batchInput(ctx, b.rows)
 	if err == nil {
