@@ -85,11 +85,17 @@ func newConverter(options Options, origin string) (*converter, error) {
 
 // tooManySteps returns an error if there are more steps than a playbook may have.
 func (c *converter) tooManySteps() error {
-	if len(c.list) <= playbook.MaxSteps {
+	steps := len(c.list)
+	for _, s := range c.list {
+		if len(s.tasks) > 0 && s.written {
+			steps++
+		}
+	}
+	if steps <= playbook.MaxSteps {
 		return nil
 	}
 	return fmt.Errorf("%d steps are more than a playbook may have (%d): choose streams with --stream, or write a playbook for each with --per-stream",
-		len(c.list), playbook.MaxSteps)
+		steps, playbook.MaxSteps)
 }
 
 // unusedName returns the first name, with a number if necessary, that no step, element or key has.

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -98,12 +99,13 @@ func (r *restAPI) convertFilters(of *dltResource) {
 			lambda, isLambda := step[kind].(*pyliteral.Lambda)
 			if kind != "filter" || !isLambda || changed || len(lambda.Params) != 1 {
 				changed = changed || kind != "filter"
-				s.addGap(atRows, "processing_steps", "%s: %s", kind, kindOf(step[kind]))
+				reason := kind + ": " + kindOf(step[kind])
+				s.addStub("processing_steps", reason, reason)
 				continue
 			}
 			condition, err := r.filterCode(lambda)
 			if err != nil {
-				s.addGap(atRows, "processing_steps", "%s: %v", kind, err)
+				s.addStub("processing_steps", fmt.Sprintf("%s: %v", kind, err), kind+": "+kindOf(lambda))
 				continue
 			}
 			if s.where != nil {

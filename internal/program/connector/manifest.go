@@ -17,7 +17,14 @@ import (
 // component is a component of a manifest.
 type component map[string]any
 
-func (c component) kind() string { return c.text("type") }
+// kind is the type of a component; that of code of the connector is Custom.
+func (c component) kind() string {
+	kind := c.text("type")
+	if c.text("class_name") != "" && (kind == "" || strings.HasPrefix(kind, "Custom")) {
+		return "Custom"
+	}
+	return kind
+}
 
 func (c component) text(key string) string {
 	text, _ := c[key].(string)

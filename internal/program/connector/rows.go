@@ -28,7 +28,8 @@ func (c *converter) convertTransformations(s *step) {
 		case "FlattenFields":
 			s.shape = "map(%s, flatten_fields(#, '.'))"
 		case "Custom":
-			s.addGap(atSink, customName(one, "CustomTransformation"), "")
+			name := customName(one, "CustomTransformation")
+			s.addStub(name, "", "change the rows as "+name+" does")
 		default:
 			s.addGap(atSink, kind, "")
 		}
@@ -190,8 +191,10 @@ func (c *converter) schemaDocument(s *step) component {
 			}
 		}
 	case "DynamicSchemaLoader":
+	case "Custom":
+		s.addGap(atSink, customName(loader, "CustomSchemaLoader"), "the types of columns follow from the rows")
 	default:
-		s.addGap(atSink, customName(loader, kind), "the types of columns follow from the rows")
+		s.addGap(atSink, kind, "the types of columns follow from the rows")
 	}
 	return nil
 }

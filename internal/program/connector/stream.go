@@ -59,7 +59,9 @@ type step struct {
 	columns         []pair
 	gaps            map[string][]Gap
 	added           map[string]addedField
-	use             string // the list of policies that it shares, "" for one of its own
+	use             string   // the list of policies that it shares, "" for one of its own
+	tasks           []string // of code in the connector that finds, keeps or changes rows
+	stub            string   // the step in Python for that code, which writes the rows; "" if there is none
 }
 
 // addedField is a field added by a transformation, which child steps may need.
@@ -255,16 +257,21 @@ func (c *converter) translateAt(s *step, at string, of component, key string, ro
 // convertSelector converts where the rows are in a response.
 func (c *converter) convertSelector(s *step, selector component) {
 	extractor := selector.childAt("extractor")
-	switch kind := extractor.kind(); kind {
-	case "DpathExtractor", "":
-	case "Custom":
-		s.addGap(atRows, customName(extractor, "CustomRecordExtractor"), "these are the rows of its field_path, or whole responses")
-	default:
-		s.addGap(atRows, kind, "these are whole responses")
-	}
 	keys, isList := extractor["field_path"].([]any)
 	if !isList && extractor["field_path"] != nil {
 		keys = []any{extractor["field_path"]}
+	}
+	found := "whole responses are the rows"
+	if len(keys) > 0 {
+		found = "the rows are those of its field_path"
+	}
+	switch kind := extractor.kind(); kind {
+	case "DpathExtractor", "":
+	case "Custom":
+		name := customName(extractor, "CustomRecordExtractor")
+		s.addStub(name, found, "find the rows as "+name+" does")
+	default:
+		s.addGap(atRows, kind, "%s", found)
 	}
 	for _, key := range keys {
 		var into trace
@@ -287,7 +294,8 @@ func (c *converter) convertSelector(s *step, selector component) {
 		return
 	}
 	if filter.kind() == "Custom" {
-		s.addGap(atRows, customName(filter, "CustomRecordFilter"), "")
+		name := customName(filter, "CustomRecordFilter")
+		s.addStub(name, "", "leave out the rows that "+name+" leaves out")
 		return
 	}
 	if filter.text("condition") == "" {

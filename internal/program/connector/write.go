@@ -36,6 +36,7 @@ func (c *converter) writeResult(result *Result) {
 	if len(workload) > 0 {
 		node.AddKey(top, "workload", c.workloadNode(workload))
 	}
+	makeStubs(c)
 	for _, s := range c.list {
 		s.endPages()
 		s.addIgnoredGap()
@@ -44,21 +45,11 @@ func (c *converter) writeResult(result *Result) {
 	if len(policies.Content) > 0 {
 		node.AddKey(top, "policies", policies)
 	}
-	workflow := node.ListOf()
-	if len(c.read.secret) > 0 {
-		result.Secrets = c.Connector + ".secrets.json"
-		workflow.Content = append(workflow.Content, c.secretsNode(result.Secrets))
-	}
-	for i, s := range c.list {
-		n := c.stepNode(s)
-		if i+1 < len(c.list) {
-			node.AddKey(n, "next", recording.TextNode(c.list[i+1].name))
-		}
-		workflow.Content = append(workflow.Content, n)
-	}
+	workflow := workflowNode(c, result)
 	node.AddKey(top, "workflow", workflow)
 	if n := len(c.list); n > 0 && !c.list[n-1].resultIsStats() {
-		node.AddKey(top, "output", node.QuotedText("{{ steps."+c.list[n-1].name+".status }}"))
+		last := workflow.Content[len(workflow.Content)-1]
+		node.AddKey(top, "output", node.QuotedText("{{ steps."+yamltree.KeyValues(last)["step"].Value+".status }}"))
 	}
 	for _, l := range c.logins {
 		result.Connections = append(result.Connections, scaffold.NewConnection(l.name, l.connectionText()))
@@ -78,6 +69,26 @@ func (c *converter) writeResult(result *Result) {
 	if len(c.list) > 0 {
 		result.Test = newTester(c, workload, result.Secrets).testFile()
 	}
+}
+
+// workflowNode returns the steps, each of which leads to the next.
+func workflowNode(c *converter, result *Result) *yaml.Node {
+	workflow := node.ListOf()
+	if len(c.read.secret) > 0 {
+		result.Secrets = c.Connector + ".secrets.json"
+		workflow.Content = append(workflow.Content, secretsNode(result.Secrets))
+	}
+	for _, s := range c.list {
+		workflow.Content = append(workflow.Content, c.stepNode(s))
+		if s.stub != "" {
+			workflow.Content = append(workflow.Content, stubNode(c, s))
+		}
+	}
+	for i, step := range workflow.Content[:max(len(workflow.Content)-1, 0)] {
+		next := yamltree.KeyValues(workflow.Content[i+1])["step"]
+		node.AddKey(step, "next", recording.TextNode(next.Value))
+	}
+	return workflow
 }
 
 func (c *converter) workloadNode(values map[string]any) *yaml.Node {
@@ -163,15 +174,12 @@ func (c *converter) commentWorkload(workload *yaml.Node) {
 	}
 }
 
-func (c *converter) secretsNode(file string) *yaml.Node {
+func secretsNode(file string) *yaml.Node {
 	n := node.EmptyMap()
 	node.AddKey(n, "step", recording.TextNode(secretsStep))
 	node.AddKey(n, "tool", recording.TextNode("file"))
 	node.AddKey(n, "path", recording.TextNode(file))
 	node.AddKey(n, "secret", recording.ValueNode(true, true))
-	if len(c.list) > 0 {
-		node.AddKey(n, "next", recording.TextNode(c.list[0].name))
-	}
 	return n
 }
 
@@ -313,7 +321,10 @@ func (c *converter) stepNode(s *step) *yaml.Node {
 	}
 	var rest []Gap
 	for _, at := range []string{atRequest, atLoop, atIncremental, atRows, atRetry, atSink} {
-		if yamltree.IndexOf(n, at) < 0 {
+		switch {
+		case at == atSink && s.stub != "": // it is there that rows are written
+			continue
+		case yamltree.IndexOf(n, at) < 0:
 			rest = append(rest, s.gaps[at]...)
 			continue
 		}

@@ -26,6 +26,8 @@ config: RESTAPIConfig = {
          "endpoint": {"path": "drafts", "data_selector": "$..drafts", "paginator": MyPaginator(),
                       "response_actions": [keep, {"status_code": 200, "action": keep}],
                       "params": {"since": {"type": "incremental", "cursor_path": "at", "convert": lambda at: at[:10]}, "to": 5 * 60}}},
+        {"name": "authors", "write_disposition": "merge", "primary_key": "id", "max_table_nesting": 0, "endpoint": {"path": "authors", "data_selector": "authors"},
+         "processing_steps": [{"map": lower_title}, {"filter": lambda x: x["name"] != "Eve"}]},
         some_resource(),
     ],
 }
