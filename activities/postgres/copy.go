@@ -106,24 +106,25 @@ func columnText(value any, form textForm) (text string, isNull bool, err error) 
 
 // appendCopyText escapes a text for COPY.
 func appendCopyText(out []byte, text string) []byte {
-	for {
-		at := strings.IndexAny(text, "\\\t\n\r")
-		if at < 0 {
-			return append(out, text...)
-		}
-		out = append(out, text[:at]...)
+	begin := 0
+	for at := range len(text) {
+		var escaped string
 		switch text[at] {
+		default:
+			continue
 		case '\\':
-			out = append(out, `\\`...)
+			escaped = `\\`
 		case '\t':
-			out = append(out, `\t`...)
+			escaped = `\t`
 		case '\n':
-			out = append(out, `\n`...)
+			escaped = `\n`
 		case '\r':
-			out = append(out, `\r`...)
+			escaped = `\r`
 		}
-		text = text[at+1:]
+		out = append(append(out, text[begin:at]...), escaped...)
+		begin = at + 1
 	}
+	return append(out, text[begin:]...)
 }
 
 // canCopyAsText reports whether the values of array columns have a literal with the same meaning as

@@ -11,23 +11,67 @@ import (
 
 	"reprise/activities/tool"
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 )
 
 // fitRows converts the rows' values to what their columns read. The contract decides about a value that would change.
 // This happens before rows with one key are compared and before they are sent, so that every way of writing gives the
 // same result.
 func (w *TableWrite) fitRows(d *Dialect, columns []Column) error {
-	for _, name := range slices.Clone(w.Columns) {
-		column := w.columnOf(d, columns, name)
-		reads := column.columnReader(d)
-		if reads.of == readsAll && reads.precision.unit == unitAll {
+	fits := lists.Map(w.Columns, func(name string) columnFit { return fitOf(w, d, columns, name) })
+	findChanges(w.Rows, fits)
+	changed := false
+	for _, fit := range fits {
+		if changed && fit.created { // by its values, some of which may be gone
+			fit = fitOf(w, d, columns, fit.column.Name)
+			fit.changes = !fit.reads.sendsAll()
+		}
+		if !fit.changes {
 			continue
 		}
-		if err := w.fitColumn(d, column, reads); err != nil {
+		if err := w.fitColumn(d, fit.column, fit.reads); err != nil {
 			return err
 		}
+		changed = true
 	}
 	return nil
+}
+
+// columnFit is a column whose values may have to be converted.
+type columnFit struct {
+	column  Column
+	created bool // the table does not have it yet
+	reads   Reader
+	// changes says that one of its values does not fit, or is not stored as it is.
+	changes bool
+}
+
+func fitOf(w *TableWrite, d *Dialect, columns []Column, name string) columnFit {
+	column := w.columnOf(d, columns, name)
+	exists := slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name })
+	return columnFit{column: column, created: !exists, reads: column.columnReader(d)}
+}
+
+// sendsAll reports whether all values are sent and stored as they are.
+func (r Reader) sendsAll() bool { return r.of == readsAll && r.precision.unit == unitAll }
+
+// findChanges finds the columns whose values are not all sent and stored as they are, which few columns of a write are. It looks at all columns of a row
+// while that is in the processor's cache: one column after the other takes twice as long.
+func findChanges(rows []map[string]any, fits []columnFit) {
+	for _, row := range rows {
+		for i := range fits {
+			fit := &fits[i]
+			if fit.changes || fit.reads.sendsAll() {
+				continue
+			}
+			value := row[fit.column.Name]
+			if !fit.reads.mayChange(value) {
+				continue
+			}
+			sent, problem := fit.reads.readValue(value)
+			fit.changes = problem != "" || !isSame(sent, value) || fit.reads.precision.countCut(value) != 0
+		}
+	}
 }
 
 // columnOf returns a column of the table, or one that is to be created.

@@ -90,23 +90,27 @@ func ReaderOfDeclared(declared string) Reader {
 	return Reader{of: readsLike, affine: true}
 }
 
-// plainNumber is a number as in JSON, without an exponent.
-var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
-
 // numberLike is a text that SQLite makes a number of.
 var numberLike = regexp.MustCompile(`^[ \t\n\v\f\r]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t\n\v\f\r]*$`)
 
-// isPlainNumber reports whether a text is the plain form of a number. It is asked for each cell of a CSV.
+// isPlainNumber reports whether a text is the plain form of a number: as in JSON, without an exponent. It is asked for each cell of a CSV.
 func isPlainNumber(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
-	const surely = 18
-	if len(digits) == 0 || digits[0] < '0' || digits[0] > '9' {
+	whole, fraction, hasPoint := strings.Cut(digits, ".")
+	if !isDigits(whole) || hasPoint && !isDigits(fraction) || len(whole) > 1 && whole[0] == '0' {
 		return false
 	}
-	if len(digits) <= surely && digits[0] != '0' && strings.Trim(digits, "0123456789") == "" {
-		return true
+	return digits == text || strings.Trim(digits, "0.") != ""
+}
+
+// isDigits reports whether a text has digits, and nothing else.
+func isDigits(text string) bool {
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return false
+		}
 	}
-	return plainNumber.MatchString(text) && (digits == text || strings.Trim(digits, "0.") != "")
+	return text != ""
 }
 
 // booleans are the forms in which databases write booleans.
