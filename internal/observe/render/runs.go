@@ -35,12 +35,12 @@ func RunsTable(list []runs.Found, now time.Time, paper terminal.Paper) string {
 // runColumns returns the columns of a list of runs, after the ID.
 func runColumns(now time.Time, paper terminal.Paper) []itemColumn[runs.Found] {
 	return []itemColumn[runs.Found]{
-		{"playbook", 4, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
-		{"partition", 2, func(run runs.Found) string { return terminal.EscapeInvisible(run.Partition) }},
+		{"playbook", 2, func(run runs.Found) string { return paper.Shorten(run.Playbook, shownPlaybook) }},
+		{"partition", 6, func(run runs.Found) string { return terminal.EscapeInvisible(run.Partition) }},
 		{"status", 0, func(run runs.Found) string { return statusCell(run, paper) }},
 		{"rows", 3, func(run runs.Found) string { return ShortRows(run.Rows) }},
-		{"started", 5, func(run runs.Found) string { return terminal.Ago(run.StartedAt, now) }},
-		{"time", 6, func(run runs.Found) string {
+		{"started", 4, func(run runs.Found) string { return terminal.Ago(run.StartedAt, now) }},
+		{"time", 5, func(run runs.Found) string {
 			return terminal.Duration(cmp.Or(run.EndedAt, now).Sub(run.StartedAt))
 		}},
 		{"build", 1, buildCell},
