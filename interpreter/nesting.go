@@ -30,12 +30,12 @@ type PausedBy struct {
 }
 
 // FailedRun returns the workflow ID of the child run that a failure of KindPlaybook comes from, the deepest that failed, and the
-// message of that run's error; "" where the failure names none.
+// message of that run's error; "" where the failure is nil or names none.
 func (e *ErrorObject) FailedRun() (workflowID, cause string) {
-	of, _ := e.Body.Data.(map[string]any)
-	if e.Kind != KindPlaybook || of == nil {
+	if e == nil || e.Kind != KindPlaybook {
 		return "", ""
 	}
+	of, _ := e.Body.Data.(map[string]any)
 	started, _ := of["workflow_id"].(string)
 	deepest, _ := of["failed_in"].(string)
 	cause, _ = of["cause"].(string)

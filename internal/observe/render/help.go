@@ -102,6 +102,9 @@ func commandsAfterEnd(status *runs.Status) []string {
 	if len(help) == 0 && status.Status == interpreter.Failed {
 		help = append(help, fmt.Sprintf("to see what happened: %s events %s --failed", terminal.ProgramName(), terminal.ShellWord(status.WorkflowID)))
 	}
+	if child := status.FailedRun(); child != "" {
+		help = append(help, fmt.Sprintf("to see why a child run failed: %s status %s", terminal.ProgramName(), terminal.ShellWord(child)))
+	}
 	return help
 }
 

@@ -13,6 +13,7 @@ import (
 	"reprise/internal/observe/runs"
 	"reprise/internal/test/samples"
 	"reprise/interpreter"
+	"reprise/interpreter/expression"
 )
 
 // TestGoldenPaused: what is held, by whom and why, and what would let it go on.
@@ -77,6 +78,12 @@ func TestHelpOfRuns(t *testing.T) {
 		{
 			runs.Status{Found: over, Steps: loop(runs.Counts{Total: 2, Cancelled: 2})},
 			[]string{"to see what failed or was cancelled: starter dead-letters list patients-7x2k --cancelled"},
+		},
+		{
+			runs.Status{Found: over, Steps: []runs.Step{{Step: "below", Item: runs.Item{Error: &interpreter.ErrorObject{
+				Kind: interpreter.KindPlaybook, Body: expression.Of(map[string]any{"workflow_id": "patients-7x2k/below#1!1"}),
+			}}}}},
+			[]string{"to see why a child run failed: starter status 'patients-7x2k/below#1!1'"},
 		},
 	} {
 		help := render.HelpCommands(&c.status)

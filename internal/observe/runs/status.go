@@ -69,6 +69,21 @@ type Status struct {
 	At    time.Time `json:"at"`
 }
 
+// FailedRun returns the workflow ID of the child run with which the run, one of its steps or the first of its failed iterations
+// failed; "" for none.
+func (s *Status) FailedRun() string {
+	id, _ := s.Error.FailedRun()
+	for _, step := range s.Steps {
+		if id != "" {
+			break
+		}
+		if id, _ = step.Error.FailedRun(); id == "" && len(step.failed) > 0 {
+			id, _ = step.failed[0].Error.FailedRun()
+		}
+	}
+	return id
+}
+
 // IsSilent reports whether the run did not respond, so that its steps are unknown.
 func (s *Status) IsSilent() bool {
 	return s.HeldBy == HeldByNoWorker || s.HeldBy == HeldByStore || s.HeldBy == HeldByTask

@@ -276,7 +276,11 @@ func (v *failedView) groupOf(iteration runs.Iteration) *failedGroup {
 		}
 	}
 	group := failedGroup{Error: text, index: map[string]*failedRun{}, Body: render.ResponseBody(iteration.Error), first: iteration.Error, ID: fmt.Sprintf("body-%d", len(v.Groups))}
-	if message := terminal.Shorten(iteration.Error.Message, shownMessage); message != text {
+	message := iteration.Error.Message
+	if _, cause := iteration.Error.FailedRun(); cause != "" { // the run is linked
+		message = cause
+	}
+	if message = terminal.Shorten(message, shownMessage); message != text {
 		group.Like = message
 	}
 	v.Groups = append(v.Groups, group)

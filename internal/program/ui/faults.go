@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
@@ -9,6 +10,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 )
 
 const (
@@ -43,7 +45,15 @@ func newFaults() faults {
 // isKnown reports whether the error of a run is cached, so that faultOf needs no call to the server.
 func (f faults) isKnown(run runs.Found) bool { return f.known.Contains(run.LastRunID()) }
 
-// faultOf returns the error of a failed run.
+// callsOfFault is how many calls to the server it takes to read the error of a run: those of backfills come from the runs of partitions.
+func callsOfFault(run runs.Found) int {
+	if strings.HasSuffix(run.Playbook, backfill.Suffix) {
+		return 2
+	}
+	return 1
+}
+
+// faultOf returns the error of a failed run. It makes at most callsOfFault calls.
 func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found) fault {
 	if known, found := f.known.Get(run.LastRunID()); found {
 		return known
@@ -56,7 +66,16 @@ func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found
 	case err != nil:
 		return known // the list says that it failed, and its page what with
 	case failure != nil:
-		known = fault{terminal.Shorten(failure.Message, shownFault), terminal.Shorten(render.LastLine(failure), shownFault)}
+		text, id := failure.Message, ""
+		if of, cause := failure.FailedRun(); cause != "" {
+			text, id = cause, of
+		}
+		if id != "" && callsOfFault(run) > 1 {
+			if below, err := reader.FailureOf(ctx, runs.Found{WorkflowID: id}); err == nil && below != nil {
+				failure = below
+			}
+		}
+		known = fault{terminal.Shorten(text, shownFault), terminal.Shorten(render.LastLine(failure), shownFault)}
 	}
 	f.known.Add(run.LastRunID(), known)
 	return known

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,8 +52,9 @@ type calendar struct {
 	Running []link // open runs of partitions
 	// Named lists the missing, failed and stale partitions, by status.
 	Named []string
-	// Missing is the number of partitions that a backfill would run.
+	// Missing is the number of partitions that a backfill would run, and MissingKind what they are.
 	Missing     int
+	MissingKind string
 	CanBackfill bool
 }
 
@@ -67,8 +69,9 @@ type calendarCell struct {
 	X      int
 	Status partition.Status
 	Of     interpreter.Status
+	Key    string
 	Title  string
-	Path   string // of the open run, "" for none
+	Path   string // of the run that is open or has failed, "" for none
 }
 
 // Hollow says to draw the cell hollow: the partition is missing.
@@ -83,8 +86,8 @@ func (c calendarCell) Crossed() bool { return c.Status == partition.Failed }
 // Right returns the x coordinate of the cell's right edge.
 func (c calendarCell) Right() int { return c.X + cellSize }
 
-// calendarOf reads the statuses of a playbook's partitions; nil if it has none.
-func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, person Person, now time.Time) *calendar {
+// calendarOf reads the statuses of a playbook's partitions; nil if it has none. Failed ones link to their run if it is in list.
+func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, list []runs.Found, person Person, now time.Time) *calendar {
 	if book.Partitions == nil {
 		return nil
 	}
@@ -96,6 +99,7 @@ func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, person
 		return &calendar{Problem: "The status of its partitions is read by a worker, and none has responded."}
 	}
 	view := newCalendar(matrix)
+	view.linkFailed(list)
 	view.CanBackfill = person.Operator && s.Library.Backfill != nil && view.Missing > 0
 	return view
 }
@@ -122,6 +126,13 @@ func newCalendar(matrix *backfill.Matrix) *calendar {
 			view.Named = append(view.Named, text)
 		}
 	}
+	view.MissingKind = "missing"
+	if failed := matrix.Counts[partition.Failed]; failed > 0 {
+		view.MissingKind = "failed"
+		if failed < view.Missing {
+			view.MissingKind = "missing and failed"
+		}
+	}
 	for _, row := range matrix.Rows {
 		if row.Run != "" && len(view.Running) < shownNeeds {
 			view.Running = append(view.Running, link{row.Key, runPath(row.Run)})
@@ -130,10 +141,27 @@ func newCalendar(matrix *backfill.Matrix) *calendar {
 	return view
 }
 
+// linkFailed links failed partitions to the newest of their runs in a list.
+func (c *calendar) linkFailed(list []runs.Found) {
+	failed := map[string]string{}
+	for _, run := range slices.Backward(list) {
+		if run.Partition != "" && run.Status == interpreter.Failed {
+			failed[run.Partition] = runPath(run.WorkflowID)
+		}
+	}
+	for _, line := range c.Lines {
+		for i := range line.Cells {
+			if cell := &line.Cells[i]; cell.Status == partition.Failed {
+				cell.Path = failed[cell.Key]
+			}
+		}
+	}
+}
+
 func newCalendarLine(line backfill.CalendarLine) calendarLine {
 	drawn, counts := calendarLine{Label: line.Label}, map[partition.Status]int{}
 	for i, row := range line.Rows {
-		cell := calendarCell{X: cellStep * (line.Indent + i), Status: row.Status, Of: partitionStatus[row.Status], Title: row.Key + ": " + string(row.Status)}
+		cell := calendarCell{X: cellStep * (line.Indent + i), Status: row.Status, Of: partitionStatus[row.Status], Key: row.Key, Title: row.Key + ": " + string(row.Status)}
 		if row.Run != "" {
 			cell.Path = runPath(row.Run)
 		}

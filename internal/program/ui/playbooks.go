@@ -255,7 +255,7 @@ func (s *Server) showBook(w http.ResponseWriter, r *http.Request, v *visit, name
 		}
 		shown.Rows, shown.RowsOf = s.lastRows(r.Context(), listed.Runs, v.frame.At)
 		shown.Fresh = s.freshOf(r.Context(), book.Playbook, listed.Runs, v.frame.At)
-		shown.Partitions = s.calendarOf(r.Context(), book.Playbook, v.person, v.frame.At)
+		shown.Partitions = s.calendarOf(r.Context(), book.Playbook, listed.Runs, v.person, v.frame.At)
 		rows := lists.Map(listed.Runs, func(run runs.Found) *runRow { return newLastRun(run, v.frame.At) })
 		s.markUnserved(r.Context(), rows, v.frame.At, workersChecked)
 		shown.Runs, shown.Bars = rows[:min(len(rows), lastRuns)], newBars(rows, v.frame.At)

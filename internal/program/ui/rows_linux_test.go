@@ -122,6 +122,7 @@ func TestRowsAndPartitions(t *testing.T) {
 	for _, want := range []string{"/2024-02-03</code>", "HTTP 404", "No policy of retry matched", "No such day:", "the table is locked</pre>"} {
 		require.Contains(t, cause, want, "the cause is that of the run of the partition")
 	}
+	require.NotContains(t, body, "the first (index 5)", "the cause says that at length")
 	status, body, _ = w.get(html.UnescapeString(failed[1]))
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "<h1><bdi>"+name+" 2024-02-03</bdi></h1>")
@@ -132,6 +133,8 @@ func TestRowsAndPartitions(t *testing.T) {
 		_, body, _ = w.get(at)
 		require.Contains(t, body, named, at)
 	}
+	body = w.shows("/?q=backfill-"+w.queue, "the table is locked")
+	require.Contains(t, body, `<span class="error below">HTTP 404 from GET`, "what failed is the run of a partition")
 	body = w.shows("/failed?run=backfill-"+w.queue, named)
 	require.Contains(t, body, `title="iteration 5"><bdi>2024-02-03</bdi></a>`)
 	require.Contains(t, between(body, "<summary>Response</summary>", "</details>"), "the table is locked")
@@ -139,7 +142,7 @@ func TestRowsAndPartitions(t *testing.T) {
 	require.Contains(t, body, name+" 2024-02-03</bdi></a>")
 	body = w.shows(path, "35 partitions, 34 done, 1 failed")
 	require.Contains(t, body, "If the field is empty, the run loads 2024-03-03, the last complete partition.")
-	require.Contains(t, body, "<button>Run 1 missing partition</button>")
+	require.Contains(t, body, "<button>Run 1 failed partition</button>")
 	require.Contains(t, body, `aria-label="2024-02: 28 done, 1 failed"`)
 	for i := range 3 {
 		w.startPlan(start.Plan{WorkflowID: fmt.Sprintf("%s-%d", name, i), Playbook: name, Input: protocol.Input{

@@ -168,6 +168,9 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, v *visit) error
 	if !found.Ended() {
 		shown.Cause = render.WaitingCause(shown.Status)
 	}
+	if shown.Cause != nil { // which says it at length
+		shown.Warnings = slices.DeleteFunc(shown.Warnings, func(warning string) bool { return strings.HasSuffix(warning, shown.Cause.Message) })
+	}
 	shown.drawRun(book, input.Source, input.Workload.Data, marked)
 	shown.Actions = s.runActions(shown.Status, v.person)
 	shown.NeedsReason = needsReason(shown.Actions)

@@ -394,7 +394,7 @@ func (s *Server) markUnserved(ctx context.Context, rows []*runRow, now time.Time
 }
 
 // failedRows returns the rows of runs that failed, in whole or in part, whose cause is shown. To read a cause that is
-// not known yet takes one of the calls. If open runs are shown beside, such causes take at most half of the calls.
+// not known yet takes callsOfFault of the calls. If open runs are shown beside, such causes take at most half of the calls.
 func (s *Server) failedRows(rows []runRow, calls *int, beside bool) []*runRow {
 	most := max(0, *calls)
 	if beside {
@@ -407,11 +407,12 @@ func (s *Server) failedRows(rows []runRow, calls *int, beside bool) []*runRow {
 			continue
 		}
 		if !s.faults.isKnown(row.Run) {
-			if most == 0 {
+			of := callsOfFault(row.Run)
+			if most < of {
 				continue
 			}
-			most--
-			*calls--
+			most -= of
+			*calls -= of
 		}
 		failed = append(failed, row)
 	}

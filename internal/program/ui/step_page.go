@@ -125,7 +125,9 @@ func (v *stepView) filterIterations(visit *runs.Step, status *runs.Status) []ite
 		if iteration.Error != nil && iteration.Status.Ended() {
 			row.Error = terminal.Shorten(iteration.Error.Message, 300)
 			row.Now = terminal.Count(iteration.Attempt, "attempt")
-			row.Failed, _ = iteration.Error.FailedRun()
+			if id, cause := iteration.Error.FailedRun(); cause != "" { // the run is linked
+				row.Failed, row.Error = id, terminal.Shorten(cause, 300)
+			}
 			row.Element = render.FormatElement(render.MaskSecrets(iteration.Element.Data))
 		}
 		rows = append(rows, row)
