@@ -25,6 +25,8 @@ type connectorDocument struct {
 	Secrets      []string              `json:"secrets"` // files that playbooks read
 	NotConverted []connector.Gap       `json:"not_converted"`
 	Notes        []string              `json:"notes"`
+
+	unit string // what the peer calls a stream
 }
 
 // connectorPlaybook is a playbook that was converted.
@@ -183,7 +185,7 @@ func describeConnector(o *newOptions, results []*connector.Result) (connectorDoc
 			one.Test = strings.TrimSuffix(one.Playbook, ".yaml") + playbook.TestSuffix
 			files = append(files, newFile{one.Test, result.Test})
 		}
-		doc.Playbooks = append(doc.Playbooks, one)
+		doc.Playbooks, doc.unit = append(doc.Playbooks, one), result.Unit
 		doc.Connections = lists.AddUnique(doc.Connections, result.Connections...)
 		if result.Secrets != "" {
 			doc.Secrets = lists.AddUnique(doc.Secrets, result.Secrets)
@@ -192,6 +194,22 @@ func describeConnector(o *newOptions, results []*connector.Result) (connectorDoc
 		doc.Notes = lists.AddUnique(doc.Notes, result.Notes...)
 	}
 	return doc, files
+}
+
+// gapTexts returns what was not converted: what several streams have names all of them.
+func (d connectorDocument) gapTexts() (texts []string) {
+	streams := map[string][]string{}
+	for _, gap := range d.NotConverted {
+		streams[gap.String()] = append(streams[gap.String()], gap.Stream)
+	}
+	for _, gap := range d.NotConverted {
+		text := gap.String()
+		if gap.Stream != "" {
+			text = connector.StreamsText(d.unit, streams[text]) + ": " + text
+		}
+		texts = lists.AddUnique(texts, text)
+	}
+	return texts
 }
 
 // documentText returns which files were written, what was not converted, and what to do next.
@@ -205,14 +223,10 @@ func (d connectorDocument) documentText(width int) string {
 		if one.Test != "" {
 			wrote += " and " + one.Test
 		}
-		line("wrote %s (%s)", wrote, terminal.Count(len(one.Streams), "stream"))
+		line("wrote %s (%s)", wrote, terminal.Count(len(one.Streams), d.unit))
 	}
-	for _, gap := range d.NotConverted {
-		of := ""
-		if gap.Stream != "" {
-			of = "stream " + gap.Stream + ": "
-		}
-		line("not converted: %s%s", of, gap)
+	for _, gap := range d.gapTexts() {
+		line("not converted: %s", gap)
 	}
 	for _, note := range d.Notes {
 		line("note: %s", note)

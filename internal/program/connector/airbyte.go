@@ -28,7 +28,7 @@ func ConvertManifest(data []byte, options Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConverter(options, "of a low-code connector of Airbyte")
+	c, err := newConverter(options, "stream", "of a low-code connector of Airbyte")
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"reprise/internal/program/scaffold"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 	"reprise/interpreter/playbook/check"
 )
@@ -47,6 +48,7 @@ func (g Gap) String() string {
 type Result struct {
 	scaffold.Draft
 
+	Unit    string // what the peer calls a stream
 	Streams []string
 	// Gaps are the parts that were not converted.
 	Gaps []Gap
@@ -58,6 +60,7 @@ type Result struct {
 type converter struct {
 	Options
 
+	unit     string // what the peer calls a stream
 	origin   string // says of what the streams are, in the comment of the playbook
 	gaps     []Gap  // of no step
 	manifest component
@@ -69,18 +72,21 @@ type converter struct {
 	logins   []*login
 	sizes    []pageSize
 	forms    map[string]string // layouts of the times of keys of the configuration
-	notes    []string
+	notes    []note
 }
 
+// note is something that people should know about streams.
+type note struct{ stream, text string } // of stream "": of all
+
 // newConverter returns a converter. The error says which option is wrong.
-func newConverter(options Options, origin string) (*converter, error) {
+func newConverter(options Options, unit, origin string) (*converter, error) {
 	options.Sink = cmp.Or(options.Sink, scaffold.SinkSQLite)
 	if !slices.Contains(scaffold.Sinks, options.Sink) {
 		return nil, fmt.Errorf("the sink %q is unknown; expected one of %s", options.Sink, strings.Join(scaffold.Sinks, ", "))
 	}
 	options.Name = scaffold.NameOf(options.Name, "connector")
 	options.Connector = scaffold.NameOf(cmp.Or(options.Connector, options.Name), "connector")
-	return &converter{Options: options, origin: origin, names: map[string]bool{playbook.StartStep: true}, steps: map[string]*step{}, forms: map[string]string{}}, nil
+	return &converter{Options: options, unit: unit, origin: origin, names: map[string]bool{playbook.StartStep: true}, steps: map[string]*step{}, forms: map[string]string{}}, nil
 }
 
 // tooManySteps returns an error if there are more steps than a playbook may have.
@@ -131,9 +137,36 @@ func (c *converter) sizeOf(rows int) code {
 	return code{text: one.name, prec: precAtom, calm: true}
 }
 
-// addNote adds a note for people, unless it was added before.
+// addNote adds a note about all streams, unless it was added before.
 func (c *converter) addNote(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
-		c.notes = append(c.notes, text)
+	c.notes = lists.AddUnique(c.notes, note{text: fmt.Sprintf(format, args...)})
+}
+
+// addNoteOf adds a note about one stream, unless it was added before.
+func addNoteOf(c *converter, s *step, format string, args ...any) {
+	c.notes = lists.AddUnique(c.notes, note{s.stream, fmt.Sprintf(format, args...)})
+}
+
+// noteTexts returns notes as texts: one that several streams have names all of them.
+func noteTexts(unit string, notes []note) (texts []string) {
+	streams := map[string][]string{}
+	for _, one := range notes {
+		streams[one.text] = append(streams[one.text], one.stream)
 	}
+	for _, one := range notes {
+		text := one.text
+		if one.stream != "" {
+			text = StreamsText(unit, streams[text]) + ": " + text
+		}
+		texts = lists.AddUnique(texts, text)
+	}
+	return texts
+}
+
+// StreamsText names streams, which their peer calls units.
+func StreamsText(unit string, names []string) string {
+	if len(names) == 1 {
+		return unit + " " + names[0]
+	}
+	return unit + "s " + strings.Join(names, ", ")
 }

@@ -100,7 +100,7 @@ func (c *converter) convertCursor(s *step, cursor component) {
 	used, sliced := c.usesSlice(s, cursor, i)
 	i.stateful = !s.full && used != "" && c.cursorOfRow(s, i.cursor)
 	if !s.full && used == "" {
-		c.addNote("stream %s: no request uses the cursor %s: everything is read each time, as Airbyte does", s.stream, i.cursor)
+		addNoteOf(c, s, "no request uses the cursor %s: everything is read each time, as Airbyte does", i.cursor)
 		s.incremental = i
 		i.start = constantCode(nil)
 		i.end = constantCode(nil)
@@ -183,7 +183,11 @@ func (c *converter) convertFormats(s *step, i *incremental, cursor component, se
 		forms[n] = plainFormat(expression.Text(form))
 	}
 	forms = slices.Compact(forms)
-	first := expression.Text(forms[0])
+	texts := make([]string, len(forms))
+	for n, form := range forms {
+		texts[n] = expression.Text(form)
+	}
+	first := texts[0]
 	numbers := map[string]string{"%s": "%s", "%ms": "%ms", "%epoch_microseconds": "%us", "%s_as_float": "%s"}
 	all := func(is func(string) bool) bool {
 		return !slices.ContainsFunc(forms, func(form any) bool { return !is(expression.Text(form)) })
@@ -205,10 +209,10 @@ func (c *converter) convertFormats(s *step, i *incremental, cursor component, se
 		i.kind = "time"
 	case numbers[first] != "":
 		i.format = numbers[first]
-		s.addGap(atIncremental, "cursor_datetime_formats", "%v: only the first is read", forms)
+		s.addGap(atIncremental, "cursor_datetime_formats", "%s: only the first is read", strings.Join(texts, ", "))
 	default:
 		i.kind = "time"
-		s.addGap(atIncremental, "cursor_datetime_formats", "%v: only times that can be read without a format", forms)
+		s.addGap(atIncremental, "cursor_datetime_formats", "%s: only times that can be read without a format", strings.Join(texts, ", "))
 	}
 }
 

@@ -75,7 +75,7 @@ func ConvertRestAPI(data []byte, options Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newConverter(options, "of a rest_api source of dlt")
+	c, err := newConverter(options, "resource", "of a rest_api source of dlt")
 	if err != nil {
 		return nil, err
 	}

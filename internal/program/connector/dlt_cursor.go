@@ -178,7 +178,7 @@ func (r *restAPI) setBounds(of *dltResource, config component, i *incremental, i
 			of.start, of.end = &initial, &last
 			at := pathCode("row", cursorKeys(i.cursor)...)
 			s.where = &code{text: fmt.Sprintf("%s >= %s and %s < %s", at.text, initial.operandText(precJoin), at.text, last.operandText(precJoin)), prec: precAnd}
-			r.addNote("resource %s: with end_value each run reads the same rows and keeps no state, as in dlt; for a backfill by periods see starter backfill", s.stream)
+			addNoteOf(r.converter, s, "with end_value each run reads the same rows and keeps no state, as in dlt; for a backfill by periods see starter backfill")
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func (r *restAPI) setBounds(of *dltResource, config component, i *incremental, i
 	s.where = &condition
 	if s.loop != nil {
 		i.state = s.loop.stateName(s.table)
-		r.addNote("resource %s: each row of its parent has a state of its own; dlt keeps one for all", s.stream)
+		addNoteOf(r.converter, s, "each row of its parent has a state of its own; dlt keeps one for all")
 	}
 	s.incremental = i
 }

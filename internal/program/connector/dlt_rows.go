@@ -186,7 +186,7 @@ func (r *restAPI) convertNested(of *dltResource) {
 	switch {
 	case is && n == 0, r.Sink == scaffold.SinkFile, r.Sink == scaffold.SinkNone:
 	case len(s.key) == 0:
-		r.addNote("resource %s: without a primary_key, lists in its rows stay columns of JSON; dlt makes tables of them", s.stream)
+		addNoteOf(r.converter, s, "without a primary_key, lists in its rows stay columns of JSON; dlt makes tables of them")
 	default:
 		s.nested = "tables"
 		r.addNote("maps in rows stay columns of JSON; dlt makes a column of each field")

@@ -35,7 +35,7 @@ func (c *converter) convertErrors(s *step, requester component) {
 			s.addGap(atRetry, kind, "in another one")
 			continue
 		case "Custom":
-			s.addGap(atRetry, customName(handler, "CustomErrorHandler"), "")
+			s.addGap(atRetry, customName(handler, "CustomErrorHandler"), "failures are retried as usual")
 			continue
 		default:
 			s.addGap(atRetry, kind, "")
@@ -88,7 +88,7 @@ func retryPolicy(backoff []pair, retries int) []pair {
 // backoffPolicies returns the keys that express how long a handler's strategies wait.
 func (c *converter) backoffPolicies(s *step, handler component, retries int) (out []pair) {
 	if retries > defaultRetries {
-		c.addNote("stream %s: %d retries are more than the %d that a worker allows by default: raise REPRISE_RETRY_MAX_RETRIES_LIMIT and max_attempts", s.stream, retries, defaultRetries)
+		addNoteOf(c, s, "%d retries are more than the %d that a worker allows by default: raise REPRISE_RETRY_MAX_RETRIES_LIMIT and max_attempts", retries, defaultRetries)
 	}
 	var headers []string
 	for _, strategy := range handler.componentList("backoff_strategies") {
@@ -117,13 +117,13 @@ func (c *converter) backoffPolicies(s *step, handler component, retries int) (ou
 				continue
 			}
 			if strategy["min_wait"] != nil {
-				c.addNote("stream %s: min_wait of %s is not converted: a wait is at least what the header %s says", s.stream, kind, header)
+				addNoteOf(c, s, "min_wait of %s is not converted: a wait is at least what the header %s says", kind, header)
 			}
 			if !strings.EqualFold(header, "Retry-After") { // which is obeyed anyway
 				headers = append(headers, "error"+memberPath([]any{"headers", strings.ToLower(header)}))
 			}
 		case "Custom":
-			s.addGap(atRetry, customName(strategy, "CustomBackoffStrategy"), "")
+			s.addGap(atRetry, customName(strategy, "CustomBackoffStrategy"), "waits are the usual ones")
 		default:
 			s.addGap(atRetry, kind, "")
 		}
@@ -158,7 +158,7 @@ func (c *converter) secondsOf(s *step, of component, key string) any {
 // treats as failures.
 func (c *converter) filterPolicies(s *step, filter component, waits []pair) {
 	if filter.kind() == "Custom" {
-		s.addGap(atRetry, customName(filter, "CustomResponseFilter"), "")
+		s.addGap(atRetry, customName(filter, "CustomResponseFilter"), "responses are treated as if there were none")
 		return
 	}
 	var failed, succeeded []string

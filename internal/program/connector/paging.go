@@ -204,7 +204,7 @@ func (c *converter) countedToken(s *step, t *token, strategy component, into *tr
 		}
 	}
 	if s.where != nil {
-		c.addNote("stream %s: the rows of a page are counted before its filter, which Airbyte counts after it: pages do not end because of rows that are left out", s.stream)
+		addNoteOf(c, s, "the rows of a page are counted before its filter, which Airbyte counts after it: pages do not end because of rows that are left out")
 	}
 	first := 0
 	switch {

@@ -388,7 +388,7 @@ func (c *converter) convertDecoder(s *step, requester, retriever component) {
 	case "XmlDecoder":
 		s.format = "xml"
 	case "Custom":
-		s.addGap(atRequest, customName(decoder, "CustomDecoder"), "")
+		s.addGap(atRequest, customName(decoder, "CustomDecoder"), "responses are decoded by their content type")
 	default:
 		s.addGap(atRequest, kind, "")
 	}

@@ -29,7 +29,7 @@ func (c *converter) convertTransformations(s *step) {
 			s.shape = "map(%s, flatten_fields(#, '.'))"
 		case "Custom":
 			name := customName(one, "CustomTransformation")
-			s.addStub(name, "", "change the rows as "+name+" does")
+			s.addStub(name, "rows are written as they are read", "change the rows as "+name+" does")
 		default:
 			s.addGap(atSink, kind, "")
 		}

@@ -137,7 +137,7 @@ func (c *converter) convertStep(s *step) {
 	switch kind := retriever.kind(); kind {
 	case "SimpleRetriever":
 	case "Custom":
-		s.addGap(atRequest, customName(retriever, "CustomRetriever"), "")
+		s.addGap(atRequest, customName(retriever, "CustomRetriever"), "requests are those of a SimpleRetriever")
 	default:
 		s.addGap(atRequest, kind, "only a SimpleRetriever is read")
 	}
@@ -147,7 +147,7 @@ func (c *converter) convertStep(s *step) {
 	}
 	requester := retriever.childAt("requester")
 	if requester.kind() == "Custom" {
-		s.addGap(atRequest, customName(requester, "CustomRequester"), "")
+		s.addGap(atRequest, customName(requester, "CustomRequester"), "requests are those of an HttpRequester")
 	}
 	c.convertSelector(s, retriever.childAt("record_selector"))
 	c.convertRequest(s, retriever, requester)
@@ -295,7 +295,7 @@ func (c *converter) convertSelector(s *step, selector component) {
 	}
 	if filter.kind() == "Custom" {
 		name := customName(filter, "CustomRecordFilter")
-		s.addStub(name, "", "leave out the rows that "+name+" leaves out")
+		s.addStub(name, "no row is left out", "leave out the rows that "+name+" leaves out")
 		return
 	}
 	if filter.text("condition") == "" {

@@ -65,7 +65,7 @@ func (c *converter) writeResult(result *Result) {
 			result.Gaps = append(result.Gaps, s.gaps[at]...)
 		}
 	}
-	result.Notes = c.notes
+	result.Unit, result.Notes = c.unit, noteTexts(c.unit, c.notes)
 	if len(c.list) > 0 {
 		result.Test = newTester(c, workload, result.Secrets).testFile()
 	}
@@ -138,7 +138,7 @@ func belowBase(address any, base string) any {
 
 // headComment returns the comment that describes the playbook and what it needs.
 func (c *converter) headComment(result *Result) string {
-	lines := []string{c.Connector + ": " + terminal.Count(len(result.Streams), "stream") + " " + c.origin}
+	lines := []string{c.Connector + ": " + terminal.Count(len(result.Streams), c.unit) + " " + c.origin}
 	for _, one := range result.Connections {
 		lines = append(lines, "Connection "+one.Name+": set "+one.Variable)
 	}
