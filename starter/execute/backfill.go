@@ -110,6 +110,7 @@ func backfillPartitions(a *cli.App, name string, options *PartitionsOptions) err
 		return err
 	}
 	options.Run.Local.Playbooks = cmp.Or(options.Run.Local.Playbooks, load.FolderOf(name))
+	options.Run.SkipFails = true // another backfill that began at once has some of the partitions, and the others were not run
 	return runWith(a, &options.Run, func(ctx context.Context, s *session.Session) (start.Plan, error) {
 		matrix, err := launch.ReadMatrix(ctx, s, of.Book, now)
 		if err != nil {

@@ -34,6 +34,8 @@ type outcome struct {
 type FollowOptions struct {
 	Output string // table or json
 	Quiet  bool   // show no progress, and send no queries to the run
+	// SkipFails says that a run that is skipped has not done what the command is for.
+	SkipFails bool
 }
 
 // AddFlags adds the flags to a command.
@@ -60,10 +62,10 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options 
 		if s.Server != nil && output == "table" {
 			defer a.Advisef("The local server stops now; %s dev keeps one running, so that runs can be looked at later.", terminal.ProgramName())
 		}
-		return reportEnd(a, s, run, end, output)
+		return reportEnd(a, s, run, end, options)
 	case <-s.ServerExited():
 		stop()
-		return reportEnd(a, s, run, outcome{err: s.LostError()}, output)
+		return reportEnd(a, s, run, outcome{err: s.LostError()}, options)
 	case <-a.Interrupts.Graceful.Done():
 		stop()
 	}
@@ -75,7 +77,7 @@ func followWith(a *cli.App, s *session.Session, run client.WorkflowRun, options 
 	if a.Interrupts.Now.Err() != nil {
 		return cli.WithStatus(exitcode.Interrupted, errors.New("exited before the run had ended"))
 	}
-	return reportEnd(a, s, run, end, output)
+	return reportEnd(a, s, run, end, options)
 }
 
 // cancelRun cancels a run and waits for its end for up to cancelPatience.

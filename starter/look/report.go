@@ -91,9 +91,9 @@ func ReportStart(streams cli.Streams, s *session.Session, run client.WorkflowRun
 }
 
 // reportEnd prints how a run ended and gives the exit status.
-func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outcome, output string) error {
+func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outcome, options FollowOptions) error {
 	result := end.knownResult()
-	if output == "json" {
+	if options.Output == "json" {
 		result.Warnings = slices.Concat(a.Warnings, result.Warnings)
 		link := ""
 		if !s.Ends {
@@ -114,14 +114,16 @@ func reportEnd(a *cli.App, s *session.Session, run client.WorkflowRun, end outco
 			HintNext(a.Streams, s, run, result)
 		}
 	}
-	switch result.Status.Ending() {
-	case interpreter.Good: // or skipped as its playbook requires
+	switch ending := result.Status.Ending(); {
+	case options.SkipFails && result.Status == interpreter.Skipped:
+		return cli.WithStatus(exitcode.Failed, cli.ErrSaid)
+	case ending == interpreter.Good: // or skipped as its playbook requires
 		return nil
-	case interpreter.Mixed:
+	case ending == interpreter.Mixed:
 		return cli.WithStatus(exitcode.Partial, cli.ErrSaid)
 	}
 	if result.Status == statusUnknown {
-		if output == "json" {
+		if options.Output == "json" {
 			a.Notef("starter: %s", result.Error.Message)
 		}
 		if s.Server == nil {
