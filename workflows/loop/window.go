@@ -54,11 +54,17 @@ type openBatch struct {
 	granting bool
 }
 
+// hasIteration reports whether an iteration is one of the batch. A child that has continued in another history names itself by the
+// first one that it has left.
+func (b *openBatch) hasIteration(index int) bool {
+	return slices.ContainsFunc(b.calls, func(call call.Snapshot) bool { return call.Index != nil && *call.Index == index })
+}
+
 // listenForSlots records which children release their slots, and grants slots to children that request one again.
 // The signals of a child may arrive out of order: a child that requests a slot has released its own before.
 func (l *Loop) listenForSlots(ctx workflow.Context) {
 	gate.HandleSignal(ctx, protocol.SlotSignal, func(ctx workflow.Context, next protocol.SlotRequest) {
-		at := slices.IndexFunc(l.batches, func(b *openBatch) bool { return b.index == next.Index })
+		at := slices.IndexFunc(l.batches, func(b *openBatch) bool { return b.hasIteration(next.Index) })
 		if at < 0 {
 			return // it has ended meanwhile
 		}

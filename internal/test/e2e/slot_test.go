@@ -16,6 +16,7 @@ import (
 
 	"reprise/internal/test/testenv"
 	"reprise/interpreter"
+	"reprise/interpreter/lists"
 	"reprise/workflows/protocol"
 )
 
@@ -67,6 +68,48 @@ func TestSlotsInAnyOrder(t *testing.T) {
 	w.steers(run, protocol.ResumeUpdate, protocol.CommandInput{})
 	result := w.endsAs(run, interpreter.Completed)
 	require.Equal(t, 6, step(t, result, "fetch").Loop.Stats.Success)
+}
+
+// TestASlotReturnsToABatchThatHasContinued: a batch whose first iteration has ended continues in another history, where another
+// iteration comes first. Its loop knows the batch all the same: it takes the slot that a long wait releases, and returns it.
+func TestASlotReturnsToABatchThatHasContinued(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	w.patience = testenv.Within(time.Minute)
+	const polls = 35 // of which the results make a history large
+	asked, pending := atomic.Int32{}, fmt.Sprintf(`{"pending": true, "filler": %q}`, strings.Repeat("x", 100_000))
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("n") == "0" {
+			_, _ = fmt.Fprint(rw, `{}`)
+			return
+		}
+		switch n := asked.Add(1); {
+		case n == 1, n == polls: // the first wait leaves the rest to the workflow; the last one releases the slot
+			rw.Header().Set("Retry-After", map[bool]string{true: "1", false: "5"}[n == 1])
+			rw.WriteHeader(http.StatusTooManyRequests)
+		case n < polls:
+			_, _ = fmt.Fprint(rw, pending)
+		default:
+			_, _ = fmt.Fprint(rw, `{}`)
+		}
+	}))
+	t.Cleanup(api.Close)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/"
+    params: {n: "{{ n }}"}
+    loop: {collection: [0, 1], element: n, mode: parallel, max_concurrency: 2, batch: 2}
+    retry:
+      - {when: error.status == 429, then: {max_attempts: 100}}
+      - {when: response.pending is defined, then: {max_attempts: 100, backoff: none}}
+`), map[string]any{"api": api.URL})
+	result := w.endsAs(run, interpreter.Completed)
+	require.Equal(t, 2, step(t, result, "fetch").Loop.Stats.Success)
+	histories := testenv.Histories(t, w.env.Client(), run.GetID(), run.GetRunID())
+	batches := lists.Filter(histories, func(history testenv.RunHistory) bool { return strings.HasSuffix(history.WorkflowID, "/fetch#1/0") })
+	require.Greater(t, len(batches), 1, "the batch has not continued")
 }
 
 // TestStartsOfAWideWindow: the server records the starts of children one after the other in the history of their loop,
