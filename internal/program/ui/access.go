@@ -97,7 +97,7 @@ func (a Access) checkHost(r *http.Request) error {
 	if slices.Contains(a.Hosts, strings.ToLower(r.Host)) {
 		return nil
 	}
-	return &pageError{http.StatusMisdirectedRequest, "This server is not known by the name in the address. Start it with --host NAME to use that name."}
+	return &pageError{http.StatusMisdirectedRequest, "This server does not accept the host name in the address. To use that name, start it with --host NAME."}
 }
 
 // cookieName includes the port, since all servers of a machine share its cookies. With TLS, it has a prefix that
@@ -149,12 +149,12 @@ func (a Access) personOf(r *http.Request) (Person, error) {
 	if name := a.namedByProxy(r); name != "" {
 		return Person{Name: name, Operator: !a.ReadOnly, proof: audit.ProofProxy}, nil
 	}
-	text := "Open the link that starter has printed. It signs you in."
+	text := "Open the link that starter printed. It signs you in."
 	switch {
 	case a.Holder != nil:
 		return Person{}, errSignIn
 	case a.UserHeader != "":
-		text = "Nobody is signed in. The page is reached through the proxy that signs people in."
+		text = "You are not signed in. Open the page through the proxy that signs people in."
 	}
 	return Person{}, &pageError{http.StatusUnauthorized, text}
 }
@@ -181,11 +181,11 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case http.NewCrossOriginProtection().Check(r) != nil || r.ParseForm() != nil:
-		err = &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
+		err = &pageError{http.StatusForbidden, "The form did not come from a page of this server. Open the page again and repeat what you did."}
 	default:
 		token := strings.TrimSpace(r.PostForm.Get("secret"))
 		if _, found := s.Access.holderOf(token); !found {
-			s.requireSignIn(w, v, "Nobody has this token, or it has no role here.")
+			s.requireSignIn(w, v, "This token is unknown, or it has no role here.")
 			return
 		}
 		http.SetCookie(w, newCookie(r, cookieName(r), token))
@@ -299,7 +299,7 @@ func (s *Server) pageToken(r *http.Request) ([]byte, error) {
 	}
 	token, ours := s.openSigned(pageOf, given)
 	if !ours {
-		return nil, &pageError{http.StatusBadRequest, "The address of the page is not whole, or the server was started again since. Begin at the first page of the list."}
+		return nil, &pageError{http.StatusBadRequest, "The address is incomplete, or the server has restarted since. Go back to the first page of the list."}
 	}
 	return token, nil
 }

@@ -62,6 +62,6 @@ func TestPlacesOfListsAreSigned(t *testing.T) {
 	require.Nil(t, token)
 	for _, page := range []string{"AAAA", "AAAA.", "AAAA.AAAA", s.nextPage([]byte("place")) + "x", s.signData(flashOf+"ada", []byte("place"))} {
 		_, err = at(page)
-		require.ErrorContains(t, err, "Begin at the first page")
+		require.ErrorContains(t, err, "Go back to the first page")
 	}
 }

@@ -53,7 +53,7 @@ func TestUserHeader(t *testing.T) {
 		status, body := visits(server, row.from, request)
 		if row.who == "" {
 			require.Equal(t, http.StatusUnauthorized, status, name)
-			require.Contains(t, body, "Nobody is signed in.", name)
+			require.Contains(t, body, "You are not signed in.", name)
 			continue
 		}
 		require.Equal(t, http.StatusNotFound, status, name)
@@ -84,7 +84,7 @@ func TestReadOnly(t *testing.T) {
 			if readOnly {
 				status, body := visits(server, "10.0.0.7:4000", signedIn(http.MethodPost, path, form))
 				require.Equal(t, http.StatusForbidden, status, path)
-				require.Contains(t, body, "You may see runs here, and not change them.", path)
+				require.Contains(t, body, "You can see runs here, but not change them.", path)
 			}
 		}
 		if !readOnly { // the command of the form is looked at then

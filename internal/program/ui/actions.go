@@ -31,9 +31,9 @@ type action struct {
 // confirmed has the commands that cannot be undone and so must be confirmed, with what each does.
 var confirmed = map[string]string{
 	steer.Cancel: "Running attempts are stopped, waits are dropped, and the run ends as cancelled. This cannot be undone.",
-	steer.Skip:   "What waits there fails with what it waited for, and is not tried again. This cannot be undone.",
-	runAgain:     "Another run starts, with the playbook and the input of this one, from its beginning.",
-	reprocess:    "Another run starts, which runs failed iterations of this one again and nothing else.",
+	steer.Skip:   "Whatever is waiting there fails and is not retried. This cannot be undone.",
+	runAgain:     "A new run starts from the beginning, with the playbook and the input of this one.",
+	reprocess:    "A new run starts. It runs the failed iterations of this run again, and nothing else.",
 }
 
 // runActions returns the buttons for a run.
@@ -226,7 +226,7 @@ func (s *Server) changeRun(w http.ResponseWriter, r *http.Request, v *visit) err
 		return nil
 	}
 	if o.Name == steer.Skip && o.Reason == "" {
-		return &pageError{http.StatusBadRequest, "Give a reason: what is skipped counts as a failure."}
+		return &pageError{http.StatusBadRequest, "Give a reason: a skipped step counts as failed."}
 	}
 	found, err := s.findRun(r)
 	if err != nil {

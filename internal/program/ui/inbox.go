@@ -210,7 +210,7 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 		case errors.As(err, &refused):
 			said = flash{Text: toSentence(refused.Message), Bad: true}
 		case errors.Is(err, answers.ErrClosed):
-			said = flash{Text: "It needs no answer any more: the run has ended, or its time is over.", Bad: true}
+			said = flash{Text: "No answer is needed any more: the run has ended, or the time to answer is over.", Bad: true}
 		case errors.Is(err, answers.ErrNoAnswer):
 			said = flash{Text: "No worker responds. Nothing was sent; try again when one is back.", Bad: true}
 		default:
@@ -267,5 +267,5 @@ func (s *Server) awaitedAttempt(r *http.Request, run string) (runs.AwaitedAttemp
 			return one, nil
 		}
 	}
-	return runs.AwaitedAttempt{}, &pageError{http.StatusConflict, "It needs no answer any more: it was answered, its time is over, or the run has ended."}
+	return runs.AwaitedAttempt{}, &pageError{http.StatusConflict, "No answer is needed any more: somebody has answered, the time to answer is over, or the run has ended."}
 }

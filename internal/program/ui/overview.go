@@ -403,7 +403,7 @@ func (o *overview) setTiles(query url.Values, open map[string]int) {
 		return countTile{Name: name, Status: status, Count: open[kind], Path: "/?" + url.Values{key: {value}}.Encode(), When: "now", IsCurrent: query.Get(key) == value}
 	}
 	late := now("Late", interpreter.Partial, nowLate)
-	late.When = "of the open ones" // which other tiles count too
+	late.When = "among open runs" // which other tiles count too
 	o.Tiles = []countTile{
 		closed("Failed", interpreter.Failed, pending, o.today.Failed, o.yesterday.Failed),
 		closed("Partial success", interpreter.Partial, o.partialPending, o.partial, o.partialYesterday),

@@ -96,7 +96,7 @@ func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, list [
 	matrix, err := backfill.Read(ctx, s.Client, book, now)
 	if err != nil {
 		s.Logger.Warn("what is done of partitions could not be read", "playbook", book.Name, "error", err)
-		return &calendar{Problem: "The status of its partitions is read by a worker, and none has responded."}
+		return &calendar{Problem: "A worker reads the status of the partitions, and none has responded."}
 	}
 	view := newCalendar(matrix)
 	view.linkFailed(list)
@@ -348,7 +348,7 @@ func (s *Server) runMissing(w http.ResponseWriter, r *http.Request, v *visit) er
 		return err
 	}
 	if s.Library.Backfill == nil || book.Playbook == nil || book.Invalid || book.Playbook.Partitions == nil {
-		return &pageError{http.StatusConflict, "The playbook has problems or no partitions, so no backfill of it starts."}
+		return &pageError{http.StatusConflict, "The playbook has problems or no partitions, so it cannot be backfilled."}
 	}
 	id := ""
 	err = s.changes.make(v, audit.Backfill, audit.ActionTarget{Playbook: name}, func(target *audit.ActionTarget) (audit.ActionOutcome, error) {

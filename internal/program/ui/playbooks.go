@@ -351,7 +351,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, v *visit) erro
 		return err
 	}
 	if book.Playbook == nil || book.Invalid {
-		return &pageError{http.StatusConflict, "The playbook has problems, so no run of it starts."}
+		return &pageError{http.StatusConflict, "The playbook has problems, so it cannot be run."}
 	}
 	workload, err := readInputs(book.Playbook, r.PostForm)
 	id := ""

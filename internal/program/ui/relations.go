@@ -45,7 +45,7 @@ func (s *Server) relatedRuns(ctx context.Context, status *runs.Status) []relatio
 		toRun("Held by", parent.Run, "")
 	}
 	if run.Origin != "" {
-		toRun("Runs failed iterations again of", run.Origin, "")
+		toRun("Runs again the failed iterations of", run.Origin, "")
 	}
 	if status.Queue != nil {
 		for _, holder := range status.Queue.Holders {

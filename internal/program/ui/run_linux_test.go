@@ -114,7 +114,7 @@ func TestWaysBetweenRuns(t *testing.T) {
 	siblings := regexp.MustCompile(`Other runs of the step</span> <a href="([^"]+)"`).FindStringSubmatch(body)
 	require.NotNil(t, siblings)
 	_, body, _ = w.get("/runs/" + id + "/steps/below")
-	require.Contains(t, body, `<a href="`+siblings[1]+`">All runs that this step has started</a>`)
+	require.Contains(t, body, `<a href="`+siblings[1]+`">All runs that this step started</a>`)
 	w.shows(strings.ReplaceAll(siblings[1], "&amp;", "&"), `href="`+child[1]+`"`)
 	_, body, _ = w.get("/runs/" + id + "/events")
 	require.Contains(t, body, `run <a href="`+child[1]+`"`)

@@ -256,9 +256,9 @@ func (s *Server) checkChange(w http.ResponseWriter, r *http.Request, v *visit) e
 	}
 	switch {
 	case http.NewCrossOriginProtection().Check(r) != nil, subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(s.formToken(v.person))) != 1:
-		return &pageError{http.StatusForbidden, "The form was not sent by a page of this server. Open the page again, and repeat what you did."}
+		return &pageError{http.StatusForbidden, "The form did not come from a page of this server. Open the page again and repeat what you did."}
 	case !v.person.Operator && r.URL.Path != "/sign-out":
-		return s.changes.deny(v, r, &pageError{http.StatusForbidden, "You may see runs here, and not change them."})
+		return s.changes.deny(v, r, &pageError{http.StatusForbidden, "You can see runs here, but not change them."})
 	}
 	return nil
 }

@@ -579,7 +579,7 @@ func (w *world) tokens(t *testing.T) {
 	require.NotContains(t, body, "patients")
 	status, body = post("/sign-in", url.Values{"secret": {"eve"}})
 	require.Equal(t, http.StatusUnauthorized, status)
-	require.Contains(t, body, "Nobody has this token")
+	require.Contains(t, body, "This token is unknown")
 	for _, role := range []string{"viewer", "operator"} {
 		status, body = post("/sign-in", url.Values{"secret": {"grace/" + role}})
 		require.Equal(t, http.StatusOK, status)
@@ -587,7 +587,7 @@ func (w *world) tokens(t *testing.T) {
 		status, shown := post(run+"/do", url.Values{"token": {token()}, "command": {"pause"}, "step": {"fetch"}})
 		if role == "viewer" {
 			require.Equal(t, http.StatusForbidden, status)
-			require.Contains(t, shown, "You may see runs here, and not change them.")
+			require.Contains(t, shown, "You can see runs here, but not change them.")
 			status, shown = post("/sign-out", url.Values{"token": {token()}})
 			require.Equal(t, http.StatusUnauthorized, status)
 			require.Contains(t, shown, "<h1>Sign in</h1>")
