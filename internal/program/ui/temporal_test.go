@@ -70,7 +70,7 @@ func TestTemporalUIIsTheOwners(t *testing.T) {
 		"form of another site":          {access: owner, cookie: key, method: http.MethodPost, headers: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Origin": "http://evil.example"}, status: http.StatusForbidden, says: "Pages of other sites"},
 		"page of another port":          {access: owner, cookie: key, headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, status: http.StatusForbidden, says: "Pages of other sites"},
 		"older browser":                 {access: owner, cookie: key, method: http.MethodPost, headers: map[string]string{"Origin": "http://evil.example"}, status: http.StatusForbidden, says: "Pages of other sites"},
-		"a name that leads here":        {access: owner, cookie: key, host: "evil.example", status: http.StatusMisdirectedRequest, says: "not known by the name"},
+		"a name that leads here":        {access: owner, cookie: key, host: "evil.example", status: http.StatusMisdirectedRequest, says: "does not accept the host name"},
 	} {
 		method, body := http.MethodGet, ""
 		if row.method != "" {
