@@ -285,6 +285,7 @@ func (c *Call) fetchNextPage(d ruling) {
 		c.planEnd(c.newReader().newResults().repeatedResult(d, "the request for page %d was already made in this call", c.state.Successes+1), page...)
 	default:
 		if c.config.Sink == nil && !c.config.Step.Secret {
+			c.state.NoteSize(c.state.rowsOfPage(), c.state.Successes)
 			c.state.NoteOffset(then.NextCall, c.state.Request.Fields[playbook.FieldParams].Data, next.Fields[playbook.FieldParams].Data, c.state.rowsOfPage(), c.state.Successes)
 			c.state.NoteEdge(then.NextCall, c.state.Last.Data.Data, next.Fields[playbook.FieldParams].Data, next.Fields[playbook.FieldBody].Data, c.state.Successes)
 		}

@@ -267,8 +267,10 @@ func TestTotalsOfPagesThatNobodyCollects(t *testing.T) {
 	const (
 		filled  = "    retry:\n      - {when: \"{{ len(response.data) > 0 }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}%s}}\n"
 		counted = "    retry:\n      - {when: \"{{ response.page < response.pages }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}%s}}\n"
+		flagged = "    rows: data\n    retry:\n      - {when: \"{{ response.more }}\", then: {next_call: {params: {page: \"{{ _retry.page + 1 }}\"}}%s}}\n"
 		written = ", per_iteration: {sink: {tool: sqlite, path: a.db, table: t}}"
 	)
+	more := func(more bool, ids ...any) any { return row{"total": 6, "more": more, "data": ids} }
 	for _, test := range []struct {
 		lines string
 		pages []any
@@ -280,6 +282,12 @@ func TestTotalsOfPagesThatNobodyCollects(t *testing.T) {
 		{fmt.Sprintf("    rows: data\n"+counted, written), []any{page(1, 1, 2), page(2, 3, 4), page(3, 5, 6)}, ""},
 		{fmt.Sprintf("    rows: data\n    where: row != 3\n"+counted, written), []any{page(1, 1, 2), page(2, 3, 4), page(3, 5, 6)}, ""},
 		{fmt.Sprintf(counted, written), []any{page(1, 1, 2), page(2), page(3, 5, 6)}, ""}, // each page is one row
+		{fmt.Sprintf(flagged, written), []any{more(true, 1, 2), more(true, 3), more(false, 5, 6)}, "response.total is 6, but the 3 pages up to the last one had only 5 rows, and page 2 had fewer than others"},
+		{fmt.Sprintf(flagged, ""), []any{more(true, 1), more(true, 2, 3), more(false, 4)}, "response.total is 6, but the 3 pages up to the last one had only 4 rows, and page 1 had fewer than others"},
+		{fmt.Sprintf(flagged, written), []any{more(true, 1, 2), more(true, 3), more(false, 4, 5, 6)}, ""},
+		{fmt.Sprintf(flagged, written), []any{more(true, 1, 2), more(true, 3, 4), more(false, 5)}, ""}, // the total may count other rows
+		{fmt.Sprintf("    where: row != 3\n"+flagged, written), []any{more(true, 1, 2), more(true, 3, 4), more(false, 5)}, ""},
+		{"    rows: data\n    retry:\n      - {when: \"{{ response.more and len(pages) < response.total }}\", then: {collect: {}, next_call: {params: {page: 2}}}}\n", []any{more(true, 1, 2), more(false, 3)}, ""},
 	} {
 		c := &callCase{visit: 1, body: "workflow:\n  - step: fetch\n    tool: http\n    url: http://x/\n" + test.lines}
 		machine := c.call(t)

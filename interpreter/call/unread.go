@@ -24,7 +24,7 @@ func (r results) unreadWarning(d ruling) string {
 	conditions, links := c.conditionPaths()
 	says := page.Unread{
 		Policies: c.Policies, Conditions: conditions, LinksRead: links, Answer: last.Data.Data, NextLink: last.Meta.Links["next"], Rows: r.rowsRead(),
-		Status: last.Meta.Status, Headers: last.Meta.Headers, Pages: r.state.Successes,
+		Status: last.Meta.Status, Headers: last.Meta.Headers, Pages: r.state.Successes, Shorter: r.state.Shorter,
 	}.Warning()
 	if says == "" {
 		return ""

@@ -29,6 +29,10 @@ type Pages struct {
 	Polled *PolledRows `json:"polled,omitempty"`
 	// End has the rows at the end of the previous page; nil if they are not compared.
 	End *PageEnd `json:"end,omitempty"`
+	// Fullest is the largest number of rows of a page that another one has followed.
+	Fullest int `json:"fullest,omitempty"`
+	// Shorter is the number of the first page that had fewer rows although another one has followed; 0 for none.
+	Shorter int `json:"shorter,omitempty"`
 }
 
 // AfterRestart returns the pages of a call that restarts.
@@ -81,6 +85,17 @@ func (p *Pages) CompareRows(contribution any) {
 	if p.LastRows != "" && p.LastRows == before {
 		p.SameRows++
 	}
+}
+
+// NoteSize compares the rows of a page that another one follows with those of earlier pages. number is that of the page.
+func (p *Pages) NoteSize(rows, number int) {
+	switch {
+	case rows < p.Fullest && p.Shorter == 0:
+		p.Shorter = number
+	case rows > p.Fullest && number > 1 && p.Shorter == 0:
+		p.Shorter = 1
+	}
+	p.Fullest = max(p.Fullest, rows)
 }
 
 // comparedRows is how many rows at either end of a page are compared with those of the page before: another page differs in

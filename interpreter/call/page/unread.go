@@ -32,6 +32,8 @@ type Unread struct {
 	Rows int
 	// Pages is the number of pages that the call has read so far, 0 if unknown.
 	Pages int
+	// Shorter is the number of the first page that had fewer rows than others although another one has followed; 0 for none.
+	Shorter int
 }
 
 // found is a member that indicates whether there are more pages.
@@ -52,7 +54,7 @@ const (
 )
 
 // Warning returns a sign of further pages that no condition reads, with a suggested fix; "" for none. A sign that the
-// response is complete is trusted, as is a total that a condition reads and that the rows have reached. If a
+// response is complete is trusted, unless a page before had fewer rows than others, as is a total that a condition reads and that the rows have reached. If a
 // condition reads one sign of further pages, the author has decided about them.
 func (u Unread) Warning() string {
 	signs, lastPage := u.findSigns(nil, u.Answer), false
@@ -61,7 +63,10 @@ func (u Unread) Warning() string {
 		case one.more && u.isRead(one.path):
 			return u.offByOneText(one)
 		case !one.more && one.what == signFlag:
-			return ""
+			if u.Shorter == 0 {
+				return ""
+			}
+			lastPage = true
 		case one.more || !u.isRead(one.path):
 		case one.what == signPages && u.Pages > 1:
 			lastPage = true // an earlier page may have lacked rows
@@ -75,8 +80,12 @@ func (u Unread) Warning() string {
 		}
 		if lastPage {
 			value, _ := expression.FollowKeys(u.Answer, one.path)
-			return fmt.Sprintf("%s is %s, but the %d pages up to the last one had only %d rows: some may be missing; if it counts other rows too, use it in a condition",
-				memberName(expression.Ref{Root: "response", Path: one.path}), expression.Text(totalOf(value)), u.Pages, u.Rows)
+			shorter := ""
+			if u.Shorter > 0 {
+				shorter = fmt.Sprintf(", and page %d had fewer than others", u.Shorter)
+			}
+			return fmt.Sprintf("%s is %s, but the %d pages up to the last one had only %d rows%s: some may be missing; if it counts other rows too, use it in a condition",
+				memberName(expression.Ref{Root: "response", Path: one.path}), expression.Text(totalOf(value)), u.Pages, u.Rows, shorter)
 		}
 		text, condition := u.signText(one)
 		return text + u.fixText(one, condition)
