@@ -170,6 +170,22 @@ func TestBatchContinuesAsNewWithItsWaits(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes(t, output))
 }
 
+// TestBatchContinuesAsNewWithItsGrant: the loop no longer lets the batch release its slot, because its own history has no room for
+// that; nor does the next history of the batch.
+func TestBatchContinuesAsNewWithItsGrant(t *testing.T) {
+	t.Parallel()
+	for _, mayRelease := range []bool{true, false} {
+		before := longOnceFailed(t, failing)
+		before.env.RegisterDelayedCallback(func() {
+			before.env.SignalWorkflow(protocol.ControlSignal, protocol.Steering{Slot: &protocol.SlotGrant{MayRelease: mayRelease}})
+		}, 0)
+		before.runBatch(batchOfFive("parallel"))
+		var next *workflow.ContinueAsNewError
+		require.ErrorAs(t, before.env.GetWorkflowError(), &next)
+		require.Equal(t, mayRelease, nextBatch(t, next).MayRelease)
+	}
+}
+
 // TestAttemptIsDeliveredAgain: what a worker hands back, or is lost with, is the
 // same attempt when it comes again.
 func TestAttemptIsDeliveredAgain(t *testing.T) {

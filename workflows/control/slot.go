@@ -48,9 +48,11 @@ func NewSlot(ctx workflow.Context, input *protocol.CallsInput, width int, ended 
 	}
 }
 
-// acceptGrant records that the loop has granted a slot.
+// acceptGrant records that the loop has granted a slot, and whether its history has room for the slot being released again, in this
+// history of the child and in later ones.
 func (p *Slot) acceptGrant(given protocol.SlotGrant) {
 	p.held, p.requested, p.mayRelease = true, false, given.MayRelease
+	p.input.MayRelease = given.MayRelease
 }
 
 // Acquire waits until one of the waiting calls may run. The error says that ctx was cancelled.
