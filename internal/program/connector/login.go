@@ -165,7 +165,7 @@ func (l *login) useSelected(c *converter, s *step, of component) {
 			l.readAuthenticator(c, s, all.childAt(name))
 			continue
 		}
-		l.others = append(l.others, name+" ("+all.childAt(name).kind()+")")
+		l.others = append(l.others, name+" ("+all.childAt(name).text("type")+")")
 	}
 }
 

@@ -3,6 +3,7 @@ package connector
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reprise/internal/program/node"
@@ -205,12 +206,7 @@ func (c *converter) parentSource(s *step, l *loop, router component, deep, neste
 		dependent, _ := config["incremental_dependency"].(bool)
 		from := c.newStep(parent, parent.childAt("incremental_sync") != nil && !dependent)
 		from.read = true
-		for _, gaps := range []string{atLoop, atRequest} {
-			if len(from.gaps[gaps]) > 0 {
-				s.addGap(atLoop, "ParentStreamConfig", "the parent %s has parts that were not converted", from.stream)
-				break
-			}
-		}
+		s.parents = append(s.parents, from)
 		value, err := from.parentValue(c, key)
 		if err != nil {
 			s.addGap(atLoop, "ParentStreamConfig", "%v", err)
@@ -247,6 +243,27 @@ func (c *converter) parentSource(s *step, l *loop, router component, deep, neste
 		out.list = "concat(" + strings.Join(lists, ", ") + ")"
 	}
 	return out
+}
+
+// addParentGaps says that the rows of a parent may be wrong, because of what was not converted there and is not said of the step
+// itself.
+func (s *step) addParentGaps() {
+	for _, parent := range s.parents {
+		for _, gap := range append(slices.Clone(parent.gaps[atLoop]), parent.gaps[atRequest]...) {
+			if !s.hasGap(gap.Component, gap.Reason) {
+				s.addGap(atLoop, "ParentStreamConfig", "the parent %s has parts that were not converted", parent.stream)
+			}
+		}
+	}
+}
+
+func (s *step) hasGap(component, reason string) bool {
+	for _, gaps := range s.gaps {
+		if slices.ContainsFunc(gaps, func(gap Gap) bool { return gap.Component == component && gap.Reason == reason }) {
+			return true
+		}
+	}
+	return false
 }
 
 func hasField(fields []string, field string) bool {

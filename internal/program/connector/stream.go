@@ -43,6 +43,7 @@ type step struct {
 	format          string
 	rateLimit       *pair
 	loop            *loop
+	parents         []*step // whose rows are its partitions
 	incremental     *incremental
 	path            []string // to the rows, of the response
 	hasRows         bool

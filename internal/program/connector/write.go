@@ -37,7 +37,8 @@ func (c *converter) writeResult(result *Result) {
 		node.AddKey(top, "workload", c.workloadNode(workload))
 	}
 	makeStubs(c)
-	for _, s := range c.list {
+	for _, s := range c.list { // parents first
+		s.addParentGaps()
 		s.endPages()
 		s.addIgnoredGap()
 	}
