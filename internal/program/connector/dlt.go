@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -107,9 +108,20 @@ func ConvertRestAPI(data []byte, options Options) (*Result, error) {
 	if err := c.tooManySteps(); err != nil {
 		return nil, err
 	}
+	if found := pipelineDestination.FindSubmatch(data); found != nil {
+		if name := string(found[1]); name != sinkDestinations[c.Sink] {
+			c.addNote("the source names the destination %s; the playbook's is %s, which --sink chooses", name, c.Sink)
+		}
+	}
 	c.writeResult(result)
 	return result, nil
 }
+
+// pipelineDestination matches the destination of a pipeline in Python source.
+var pipelineDestination = regexp.MustCompile(`\bdestination\s*=\s*(?:["']|dlt\.destinations\.)(\w+)`)
+
+// sinkDestinations are what dlt calls the sinks.
+var sinkDestinations = map[string]string{scaffold.SinkPostgres: "postgres", scaffold.SinkFile: "filesystem"}
 
 // errNoConfiguration says that a file has no configuration of rest_api.
 var errNoConfiguration = errors.New("expected a configuration of dlt's rest_api")

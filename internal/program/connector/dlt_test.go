@@ -44,6 +44,23 @@ func TestRestAPIGolden(t *testing.T) {
 	}
 }
 
+// TestDestinationOfPipeline: a pipeline that writes elsewhere than the playbook has a note.
+func TestDestinationOfPipeline(t *testing.T) {
+	t.Parallel()
+	const config = `config: RESTAPIConfig = {"client": {"base_url": "https://api.a.test", "paginator": "single_page"},
+  "resources": [{"name": "a", "primary_key": "id", "write_disposition": "merge", "endpoint": {"path": "a", "data_selector": "a"}, "max_table_nesting": 0}]}
+`
+	for source, want := range map[string][]string{
+		`dlt.pipeline("a", destination="postgres")`:                nil,
+		`dlt.pipeline("a", destination=dlt.destinations.duckdb())`: {"the source names the destination duckdb; the playbook's is postgres, which --sink chooses"},
+		"": nil,
+	} {
+		result, err := connector.ConvertRestAPI([]byte(config+source+"\n"), connector.Options{Name: "a", Sink: "postgres"})
+		require.NoError(t, err)
+		require.Equal(t, want, result.Notes, source)
+	}
+}
+
 // TestRestAPIRefuses: what is no configuration says why.
 func TestRestAPIRefuses(t *testing.T) {
 	t.Parallel()
