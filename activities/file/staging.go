@@ -13,6 +13,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"reprise/activities/format"
+	"reprise/activities/memory"
 	"reprise/activities/tool"
 	"reprise/internal/base/sleep"
 	"reprise/interpreter"
@@ -90,6 +91,7 @@ func (t *Tool) writeStaged(ctx context.Context, in interpreter.ToolInput, w *obj
 	case interpreter.StagingBegin:
 		return interpreter.ToolResult{}, nil
 	case interpreter.StagingPublish:
+		defer memory.CollectSooner()()
 		if w.paths != nil {
 			return t.publishPaths(ctx, in, w)
 		}
