@@ -162,9 +162,10 @@ func formatTime(of code, format string) (code, error) {
 }
 
 // withSeconds returns a time as it was before it was written with whole seconds, if it is to be written in a format that has no
-// fractions of them either.
+// fractions of them either. In a layout, zeros behind a point are a fraction, also where the format has the zeros themselves.
 func (c code) withSeconds(format string) code {
-	fine := strings.Contains(format, "%f") || strings.HasPrefix(format, "%ms") || strings.HasPrefix(format, "%epoch") || format == "%s_as_float"
+	layout, _ := layoutOf(format)
+	fine := format != "%s" && (layout == "" || strings.Contains(layout, "05.") || strings.Contains(layout, "05,"))
 	if c.moment == nil || c.moment.text != nowCode().text || !strings.Contains(c.format, "%S") || fine {
 		return c
 	}
