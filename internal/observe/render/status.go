@@ -767,8 +767,11 @@ func knownElement(iteration *runs.Iteration, paper terminal.Paper) string {
 }
 
 func writeIteration(b *strings.Builder, iteration *runs.Iteration, end endMove, now time.Time, paper terminal.Paper) {
-	line := strings.TrimSpace(fmt.Sprintf("[%d] %s", iteration.Index, knownElement(iteration, paper)))
-	line += " " + itemText(iteration.Item, now)
+	line := fmt.Sprintf("[%d] ", iteration.Index)
+	if element := knownElement(iteration, paper); element != "" {
+		line += element + ": "
+	}
+	line += itemText(iteration.Item, now)
 	if iteration.Awaits != nil {
 		if asks := cmp.Or(paper.Shorten(iteration.Awaits.Progress(), shownMessage), paper.Shorten(iteration.Awaits.Question(), shownMessage)); asks != "" {
 			line += ": " + asks
