@@ -154,7 +154,7 @@ output: "{{ visit }}"
 func TestSourceThatMoves(t *testing.T) {
 	t.Parallel()
 	for name, loop := range map[string]string{
-		"parallel":   "mode: parallel",
+		"parallel":   "mode: parallel\n      batch: auto",
 		"batches":    "mode: parallel\n      batch: 7\n      max_concurrency: 20",
 		"sequential": "batch: 5",
 		"budget":     "mode: parallel\n      failure_budget: {rate: 0.5, min_samples: 10}",
@@ -169,6 +169,9 @@ func TestSourceThatMoves(t *testing.T) {
 			require.Equal(t, map[string]any{"total": 180, "success": 180, "failed": 0, "truncated": 0, "cancelled": 0}, data["stats"])
 			require.Equal(t, given, api.visited(t))
 			require.Less(t, len(slices.Compact(slices.Sorted(slices.Values(given)))), len(given), "the list has moved, so elements came twice")
+			if strings.HasSuffix(loop, "auto") {
+				require.Less(t, len(w.histories), len(given), "batches grow as elements come")
+			}
 		})
 	}
 }
