@@ -316,6 +316,9 @@ func (s *Set) someKeys() string {
 	return text
 }
 
+// FirstPartition returns the partition that begins at the start; not for a list.
+func (s *Set) FirstPartition() Partition { return s.partitionAt(0) }
+
 // PartitionHolding returns the partition that contains a time.
 func (s *Set) PartitionHolding(t time.Time) (Partition, error) {
 	if s.IsList() {

@@ -1,6 +1,9 @@
 package playbook_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +86,47 @@ func TestPartitionOfARun(t *testing.T) {
 		moment, err := book.Partitions.MomentIn(text)
 		require.NoError(t, err)
 		require.Equal(t, want, moment.In(zoneOf(t, book)).Format(time.RFC3339))
+	}
+}
+
+// TestRepeatedPartitions: a schedule with several runs for a partition is a warning where each of them inserts the rows again.
+func TestRepeatedPartitions(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: p, schedule: {%s}}
+partitions: {every: %s, start: 2024-01-01, zone: Europe/Berlin}
+workflow:
+  - {step: before, tool: sqlite, path: a.db, statement: "%s orders WHERE day = {{ partition.key }}", next: a}
+  - step: a
+    tool: http
+    url: https://api.example.com/orders
+    params: {day: "{{ partition.key }}"}
+    sink: {tool: sqlite, path: a.db, table: orders, mode: %s, key: id}
+`
+	for _, test := range []struct {
+		times, every, statement, mode string
+		warns                         bool
+	}{
+		{`cron: "0 */6 * * *", zone: Europe/Berlin`, "day", "SELECT 1 FROM", "insert", true},
+		{"every: 6h", "day", "SELECT 1 FROM", "insert", true},
+		{`cron: "0 3 * * *"`, "week", "SELECT 1 FROM", "insert", true},
+		{`cron: ["0 3 * * *", "0 4 * * *"]`, "day", "SELECT 1 FROM", "insert", true},
+		{`cron: "0 */6 * * *"`, "day", "DELETE FROM", "insert", false},
+		{`cron: "0 */6 * * *"`, "day", "SELECT 1 FROM", "upsert", false},
+		{`cron: "0 */6 * * *"`, "day", "SELECT 1 FROM", "insert_or_ignore", false},
+		{`cron: "0 3 * * *", zone: Asia/Tokyo`, "day", "SELECT 1 FROM", "insert", false},
+		{`cron: ["0 3 * * 1-5", "0 5 * * sat,sun"]`, "day", "SELECT 1 FROM", "insert", false},
+		{`cron: "0 3 1 * *"`, "month", "SELECT 1 FROM", "insert", false},
+		{`cron: "0 3 * * mon"`, "week", "SELECT 1 FROM", "insert", false},
+		{`cron: "5 * * * *"`, "hour", "SELECT 1 FROM", "insert", false},
+		{"every: 24h", "day", "SELECT 1 FROM", "insert", false},
+	} {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, text, test.times, test.every, test.statement, test.mode), 0o600))
+		_, found, says := validate(t, path)
+		require.False(t, found.HasErrors(), says)
+		require.Equal(t, test.warns, strings.Contains(says, "the schedule has several runs for one partition"), "%v: %s", test, says)
 	}
 }
 

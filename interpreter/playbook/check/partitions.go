@@ -2,8 +2,12 @@ package check
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/robfig/cron/v3"
+
+	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
 )
 
@@ -33,6 +37,9 @@ func checkPartitions(c *checker) {
 	if !c.options.Now.IsZero() && !p.IsList() {
 		checkPartitionTimes(c, p)
 	}
+	if c.pb.Schedule != nil && !p.IsList() {
+		checkRepeatedPartition(c, p)
+	}
 	if !c.partial && !c.namesPartition() {
 		c.Warnf(p.Pos, codeNoEffect, `no expression uses partition, so every run reads the same data; use it, for example params: {from: "{{ partition.start }}", to: "{{ partition.end }}"}`)
 	}
@@ -52,4 +59,74 @@ func checkPartitionTimes(c *checker, p *playbook.Partitions) {
 
 func (c *checker) namesPartition() bool {
 	return slices.ContainsFunc(c.pb.AllValues(), func(at playbook.ValueAt) bool { return at.Node.UsesAny(playbook.PartitionWord) })
+}
+
+// checkRepeatedPartition warns about a schedule with several runs for a partition if a sink inserts its rows each time, and no statement
+// deletes them before.
+func checkRepeatedPartition(c *checker, p *playbook.Partitions) {
+	sink := c.pb.WritesOnce()
+	if sink == nil || c.deletesRows() {
+		return
+	}
+	if mode, known := c.pb.ResolveAction(sink.Action).WriteMode(); !known || mode != "insert" {
+		return
+	}
+	before := ""
+	for _, at := range runTimes(c.pb.Schedule, p.FirstPartition().End.Add(-time.Second)) {
+		if _, err := p.PartitionHolding(at); err != nil {
+			return // it is after the last one
+		}
+		found, err := p.ForRun("", at)
+		if err == nil && found.Key == before {
+			c.Warnf(c.pb.Schedule.Pos, codeRepeatedWrite, "the schedule has several runs for one partition, such as %s, and the sink on line %d inserts its rows each time; "+
+				"use mode: upsert or replace, or times that run each partition once", found.Key, sink.Pos.Line)
+			return
+		}
+		before = found.Key
+	}
+}
+
+// runTimes returns the next times of a schedule after a time, in order.
+func runTimes(s *playbook.Schedule, after time.Time) (times []time.Time) {
+	const most = 50
+	zone, err := expression.LoadZone(s.Zone)
+	if err != nil {
+		return nil // another problem includes that
+	}
+	for i := range most {
+		if s.Every > 0 {
+			times = append(times, after.Truncate(s.Every).Add(s.Offset+time.Duration(i+1)*s.Every))
+		}
+	}
+	for _, text := range s.Cron {
+		line, err := cron.ParseStandard(text)
+		if err != nil {
+			continue
+		}
+		at := after.In(zone)
+		for range most {
+			if at = line.Next(at); at.IsZero() {
+				break
+			}
+			times = append(times, at)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	times = slices.CompactFunc(times, time.Time.Equal)
+	return times[:min(len(times), most)]
+}
+
+// deletesRows reports whether a statement of the playbook deletes rows.
+func (c *checker) deletesRows() bool {
+	return slices.ContainsFunc(c.pb.Steps, func(step *playbook.Step) bool {
+		if step.Action == nil {
+			return false
+		}
+		statement := c.pb.ResolveAction(step.Action).Field(playbook.FieldStatement)
+		if statement == nil {
+			return false
+		}
+		text := strings.ToLower(statement.Raw)
+		return strings.Contains(text, "delete") || strings.Contains(text, "truncate")
+	})
 }

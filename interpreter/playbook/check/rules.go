@@ -87,7 +87,7 @@ var (
 	codePageIndex              = codeDoc("page-index", "`next_call` counts with `_retry.index`, which is 1 on the first page (warning)")
 	codePagesNotCollected      = codeDoc("pages-not-collected", "nothing collects or writes the pages of `next_call`, so only the last page is kept (warning)")
 	codeRawOutsideURL          = codeDoc("raw-outside-url", "`| raw` is used where nothing is escaped")
-	codeRepeatedWrite          = codeDoc("repeated-write", "a sink writes rows twice if a worker dies while it writes (warning)")
+	codeRepeatedWrite          = codeDoc("repeated-write", "a sink writes rows twice if a worker dies while it writes, or if a schedule runs a partition again (warning)")
 	codeReservedName           = codeDoc("reserved-name", "a step, an element or `into` has a name that the language reserves")
 	codeRowShape               = codeDoc("row-shape", "`fields` or `exclude` of a sink have no rows to change, or leave out a column that the sink needs, or `path` names the row where rows cannot have paths of their own")
 	codeSecretStep             = codeDoc("secret-step", "a secret step has a part that would reveal its result")
