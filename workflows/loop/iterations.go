@@ -43,7 +43,12 @@ func (b *batch) waitRecorder(ctx workflow.Context, i int) drive.WaitRecorder {
 }
 
 func (b *batch) openIterations() (protocol.Iterations, error) {
-	answer := protocol.Iterations{Iterations: b.iterationRecords(), Hosted: len(b.hosted) > 0 && b.step.Action.RateLimit != nil}
+	answer := protocol.Iterations{Iterations: b.iterationRecords()}
+	for _, i := range b.hosted {
+		if index := b.calls[i].Config().Index; index != nil {
+			answer.Hosted = append(answer.Hosted, *index)
+		}
+	}
 	for i := range answer.Iterations {
 		answer.Iterations[i].Error = answer.Iterations[i].Error.ShownError()
 	}

@@ -13,9 +13,9 @@ type Iterations struct {
 	Iterations []IterationRecord `json:"iterations"`
 	// Left counts failed iterations that are not listed.
 	Left int `json:"left,omitempty"`
-	// Hosted says that an activity makes attempts of a child with a rate limit: only its heartbeats show which of
-	// them wait for a slot.
-	Hosted bool `json:"hosted,omitempty"`
+	// Hosted are the indexes of the iterations that an activity drives, in its order: only its heartbeats show which of them have
+	// begun, wait for a rate limit or have ended.
+	Hosted []int `json:"hosted,omitempty"`
 }
 
 // IterationRecord is the state of one iteration.

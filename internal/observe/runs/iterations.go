@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reprise/interpreter"
+	"reprise/interpreter/call"
 	"reprise/interpreter/expression"
 	"reprise/workflows/protocol"
 )
@@ -108,8 +109,8 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 		if r.queryWorkflow(ctx, step.open[i], "", protocol.IterationsQuery, &answers[i]) != nil {
 			answers[i] = silentAnswer(step.open[i])
 		}
-		if answers[i].Hosted {
-			r.addTurns(ctx, step.open[i], answers[i].Iterations)
+		if len(answers[i].Hosted) > 0 {
+			r.addHosted(ctx, step.open[i], answers[i])
 		}
 	})
 	for _, answer := range answers {
@@ -126,23 +127,37 @@ func (r *Reader) queryOpen(ctx context.Context, run *Status, step *Step, answere
 	}
 }
 
-// addTurns records which iterations of a loop's child wait for a rate limit inside an activity, from its last
-// heartbeat.
-func (r *Reader) addTurns(ctx context.Context, child string, iterations []protocol.IterationRecord) {
+// addHosted records how far an activity is with the iterations that it drives for a loop's child, from its last heartbeat. Until the
+// first one, all of them run.
+func (r *Reader) addHosted(ctx context.Context, child string, answer protocol.Iterations) {
 	described, err := r.Client.DescribeWorkflowExecution(ctx, child, "")
 	if err != nil {
 		return // it has ended meanwhile
 	}
 	for _, activity := range described.GetPendingActivities() {
 		var read hostHeartbeat
-		if r.newValues(ctx).decodeInput(child, activity.GetHeartbeatDetails(), &read) != nil {
+		if r.newValues(ctx).decodeInput(child, activity.GetHeartbeatDetails(), &read) == nil && len(read.Calls) == len(answer.Hosted) {
+			read.addTo(answer)
+		}
+	}
+}
+
+// addTo records how far the hosted calls are.
+func (h hostHeartbeat) addTo(answer protocol.Iterations) {
+	for at, driven := range h.Calls {
+		i := slices.IndexFunc(answer.Iterations, func(of protocol.IterationRecord) bool { return of.Index == answer.Hosted[at] })
+		if i < 0 || driven == nil || answer.Iterations[i].Status != interpreter.Running {
 			continue
 		}
-		for _, doing := range read.Doing {
-			i := slices.IndexFunc(iterations, func(of protocol.IterationRecord) bool { return doing.Index != nil && of.Index == *doing.Index })
-			if i >= 0 && doing.Turn && iterations[i].Status == interpreter.Running {
-				iterations[i].Reason = interpreter.ReasonTurn
-			}
+		record := &answer.Iterations[i]
+		doing := slices.IndexFunc(h.Doing, func(of call.Doing) bool { return of.Call == at })
+		switch {
+		case driven.Result != nil:
+			record.CallStatus = driven.Result.CallStatus()
+		case doing < 0 && driven.State == nil:
+			record.CallStatus = interpreter.CallStatus{Status: interpreter.Pending, MaxAttempts: record.MaxAttempts}
+		case doing >= 0 && h.Doing[doing].Turn:
+			record.Reason = interpreter.ReasonTurn
 		}
 	}
 }

@@ -323,6 +323,11 @@ func (q *inquiry) openIterations(ctx context.Context, open []string) []protocol.
 		})
 	}
 	_ = group.Wait()
+	for i, answer := range answers {
+		if len(answer.Hosted) > 0 && q.spendCall() {
+			q.addHosted(ctx, open[i], answer)
+		}
+	}
 	return answers
 }
 

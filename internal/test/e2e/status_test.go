@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -513,6 +516,43 @@ func TestStatusOfWhatWaitsForASlot(t *testing.T) {
 		require.Contains(t, held, iteration.Status)
 	}
 	w.endsAs(run, interpreter.Completed)
+}
+
+// TestStatusOfABatchThatAnActivityDrives: which iterations of a batch run, have ended or have not begun is shown while one activity
+// drives all of them.
+func TestStatusOfABatchThatAnActivityDrives(t *testing.T) {
+	t.Parallel()
+	w := newWorking(t)
+	l := w.looker()
+	held := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/2":
+			rw.WriteHeader(http.StatusNotFound)
+		case "/4", "/5":
+			<-held
+		}
+	}))
+	release := sync.OnceFunc(func() { close(held) })
+	t.Cleanup(func() { release(); api.Close() })
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/{{ n }}"
+    loop: {collection: "{{ 1..8 }}", element: n, mode: parallel, max_concurrency: 2, batch: 8}
+`), map[string]any{"api": api.URL})
+	status := l.until(run.GetID(), func(status *runs.Status) bool {
+		return len(status.Visits("fetch")) == 1 && status.Visits("fetch")[0].Loop.CountDone() == 3
+	})
+	for _, queried := range []bool{false, true} {
+		if queried {
+			l.AddIterations(t.Context(), status, status.Visits("fetch")[0])
+		}
+		c := status.Visits("fetch")[0].Loop
+		require.Equal(t, [5]int{2, 1, 0, 2, 3}, [5]int{c.Success, c.Failed, c.Waiting, c.Running, c.Pending})
+	}
+	release()
+	w.endsAs(run, interpreter.Partial)
 }
 
 // TestStatusOfBatchesThatWait: what has ended in a batch is done while others of it
