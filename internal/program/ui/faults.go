@@ -23,6 +23,9 @@ const (
 // historyGone is shown for a run that the server still lists but whose history it has deleted.
 const historyGone = "The server no longer has the history of this run, so its cause is not known and it cannot be run again."
 
+// noFailure is shown for a failed run that has recorded no error.
+const noFailure = "The run recorded no error: it was terminated, or ran out of time."
+
 // faults remembers what runs have failed with, by their run IDs: it does not change, and each takes a
 // call to the server. It is safe for concurrent use.
 type faults struct{ known *lru.Cache[string, fault] }
@@ -65,7 +68,9 @@ func (f faults) faultOf(ctx context.Context, reader *runs.Reader, run runs.Found
 		known.Text = historyGone
 	case err != nil:
 		return known // the list says that it failed, and its page what with
-	case failure != nil:
+	case failure == nil:
+		known.Text = noFailure
+	default:
 		text, id := failure.Message, ""
 		if of, cause := failure.FailedRun(); cause != "" {
 			text, id = cause, of

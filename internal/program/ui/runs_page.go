@@ -79,6 +79,7 @@ type runRow struct {
 	Unknown  bool   // it has run for a while, and no worker has responded yet
 	Late     string // by how much it is late
 	Fault    fault
+	IsUnread bool // of a failed run: its cause has not been read yet
 	ByPerson bool // only a person can continue it
 	Progress *progress
 	Started  string
@@ -210,7 +211,7 @@ func (s *Server) addRows(ctx context.Context, shown *runsView, listed []runs.Fou
 		needing = shown.needingRuns(v.frame.At)
 		listed = lists.Filter(listed, func(run runs.Found) bool { return !containsRun(needing, run) })
 	}
-	rows := s.describeRuns(ctx, slices.Concat(needing, listed), shown.open, v.frame.At, callsOfRuns-1-shown.calls)
+	rows := s.describeRuns(ctx, slices.Concat(needing, listed), shown.open, len(needing), v.frame.At, callsOfRuns-1-shown.calls)
 	shown.Rows = rows[len(needing):]
 	if kind := shown.tileKind(); kind != "" && kind != nowLate { // workers have answered since they were listed, or have not
 		shown.Rows = lists.Filter(shown.Rows, func(row runRow) bool { return s.silences.kindOf(row.Run, v.frame.At) == kind })
@@ -301,8 +302,8 @@ func (v *runsView) setPages(query url.Values, next string) {
 }
 
 // describeRuns describes runs. It queries some of the open ones, within a limit of calls to the server. others are open runs whose
-// workers are looked for too.
-func (s *Server) describeRuns(ctx context.Context, list, others []runs.Found, now time.Time, calls int) []runRow {
+// workers are looked for too. The first ones of the list need somebody: what those failed with is read before anything else.
+func (s *Server) describeRuns(ctx context.Context, list, others []runs.Found, first int, now time.Time, calls int) []runRow {
 	rows := make([]runRow, len(list))
 	ids := map[string]int{}
 	var open []*runRow
@@ -323,9 +324,10 @@ func (s *Server) describeRuns(ctx context.Context, list, others []runs.Found, no
 			open = append(open, &rows[i])
 		}
 	}
-	for _, row := range s.failedRows(rows, &calls, len(open) > 0) {
+	for _, row := range s.failedRows(rows, first, &calls, len(open) > 0) {
 		group.Go(func() error {
 			row.Fault = s.faults.faultOf(ctx, s.Runs, row.Run)
+			row.IsUnread = !s.faults.isKnown(row.Run) // the server did not answer
 			return nil
 		})
 	}
@@ -394,21 +396,28 @@ func (s *Server) markUnserved(ctx context.Context, rows []*runRow, now time.Time
 }
 
 // failedRows returns the rows of runs that failed, in whole or in part, whose cause is shown. To read a cause that is
-// not known yet takes callsOfFault of the calls. If open runs are shown beside, such causes take at most half of the calls.
-func (s *Server) failedRows(rows []runRow, calls *int, beside bool) []*runRow {
-	most := max(0, *calls)
-	if beside {
-		most = (most + 1) / 2
-	}
+// not known yet takes callsOfFault of the calls. The first rows may take all of them; of the others, if open runs are shown beside,
+// causes take at most half. Rows for which no call is left say so.
+func (s *Server) failedRows(rows []runRow, first int, calls *int, beside bool) []*runRow {
 	var failed []*runRow
+	most := 0
 	for i := range rows {
 		row := &rows[i]
+		switch {
+		case i < first:
+			most = *calls
+		case i == first:
+			if most = *calls; beside {
+				most = (most + 1) / 2
+			}
+		}
 		if row.Status != interpreter.Failed && row.Status != interpreter.Partial {
 			continue
 		}
 		if !s.faults.isKnown(row.Run) {
 			of := callsOfFault(row.Run)
 			if most < of {
+				row.IsUnread = true
 				continue
 			}
 			most -= of

@@ -1,12 +1,15 @@
 package ui
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 	"reprise/interpreter"
 	"reprise/interpreter/queue"
 )
@@ -58,5 +61,32 @@ func TestListedNow(t *testing.T) {
 		"under the concurrency key one": {Status: interpreter.Queued, Queue: &runs.QueuePosition{Name: queue.Name{Key: "one"}}},
 	} {
 		require.Equal(t, want, listedNow(run, now))
+	}
+}
+
+// TestCausesOfTheRunsThatNeedSomebodyAreReadFirst: on the first load of the start page they take all calls that are left, and a row
+// whose cause was not read says so.
+func TestCausesOfTheRunsThatNeedSomebodyAreReadFirst(t *testing.T) {
+	t.Parallel()
+	s := &Server{faults: newFaults()}
+	row := func(id, playbook string) runRow {
+		return runRow{Status: interpreter.Failed, Run: runs.Found{WorkflowID: id, RunID: id, Playbook: playbook}}
+	}
+	for _, c := range []struct {
+		first, calls, left int
+		read               string
+	}{{3, 4, 0, "a b c"}, {0, 4, 2, "a"}, {2, 6, 1, "a b c d"}, {3, 3, 0, "a b"}, {3, -1, -1, ""}} {
+		rows := []runRow{row("a", "days"+backfill.Suffix), row("b", "orders"), row("c", "orders"), row("d", "orders"), {Status: interpreter.Running}}
+		var read []string
+		calls := c.calls
+		for _, row := range s.failedRows(rows, c.first, &calls, true) {
+			read = append(read, row.Run.WorkflowID)
+		}
+		require.Equal(t, c.read, strings.Join(read, " "), "%+v", c)
+		require.Equal(t, c.left, calls, "%+v", c)
+		for _, row := range rows[:4] {
+			require.NotEqual(t, slices.Contains(read, row.Run.WorkflowID), row.IsUnread, "%+v, %s", c, row.Run.WorkflowID)
+		}
+		require.False(t, rows[4].IsUnread)
 	}
 }
