@@ -220,6 +220,9 @@ func (tame) Transform(document *ast.Document, reader text.Reader, context parser
 			if text := cellText(node, reader.Source()); utf8.RuneCountInString(text) <= lettersInOneLine && !filled.pattern.MatchString(text) {
 				node.SetAttributeString("class", []byte("short"))
 			}
+			if label := filled.labelOf(node, reader.Source()); label != "" {
+				node.SetAttributeString("data-label", []byte(label))
+			}
 		case *ast.Image:
 			wild = append(wild, node)
 		}
@@ -247,6 +250,27 @@ func cellText(cell *tables.TableCell, markdown []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return b.String()
+}
+
+// labelOf returns the header above a cell, which narrow screens show beside the cell; "" for a header and where there is none.
+func (s *standIns) labelOf(cell *tables.TableCell, markdown []byte) string {
+	header, isHeader := cell.Parent().Parent().FirstChild().(*tables.TableHeader)
+	if _, inRow := cell.Parent().(*tables.TableRow); !inRow || !isHeader {
+		return ""
+	}
+	above := header.FirstChild()
+	for before := cell.PreviousSibling(); before != nil && above != nil; before = before.PreviousSibling() {
+		above = above.NextSibling()
+	}
+	named, isCell := above.(*tables.TableCell)
+	if !isCell {
+		return ""
+	}
+	label := s.pattern.ReplaceAllStringFunc(cellText(named, markdown), func(found string) string { return ReadableText(s.valueOf(found)) })
+	if s.pattern.MatchString(label) { // a value looks like a stand-in, which would put markup into an attribute
+		return ""
+	}
+	return strings.Join(strings.Fields(label), " ")
 }
 
 // fillLink fills in the address of a link, and removes a link that is not allowed. If data decides where it leads,

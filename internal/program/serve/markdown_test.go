@@ -56,6 +56,25 @@ func TestMessageShowsMarkdownOfTheAuthorAlone(t *testing.T) {
 	}
 }
 
+// TestCellsHaveTheLabelsOfTheirColumns: narrow screens show the header beside each cell. A value in a header stays a text, and one
+// that looks like a stand-in for another value puts no markup into an attribute.
+func TestCellsHaveTheLabelsOfTheirColumns(t *testing.T) {
+	t.Parallel()
+	for label, want := range map[string][]string{
+		"total":              {`data-label="total in EUR"`, `data-label="due"`},
+		`"><img src=x a="`:   {`data-label="&quot;&gt;&lt;img src=x a=&quot; in EUR"`, `data-label="due"`},
+		"zqvaaab onclick=x ": {`<td class="short">5</td>`, `data-label="due"`},
+	} {
+		got, err := serve.Message(asksWith("| ", label, " in EUR | due | other |\n|---|---|---|\n| 5 | ", "now", " |\n"))
+		require.NoError(t, err)
+		_, rows, _ := strings.Cut(got, "<tbody>")
+		for _, part := range want {
+			require.Contains(t, rows, part)
+		}
+		require.NotRegexp(t, `="[^"]*<`, got, "no markup is in an attribute")
+	}
+}
+
 // FuzzMessageValues: no value changes anything of the document but the text in its place.
 func FuzzMessageValues(f *testing.F) {
 	for _, seed := range []string{"5", "[b]: https://evil.example\n", "\n\n# x\n", "<!--", "```\n", "a | b", "](https://evil.example)", "</bdi>", "&amp;", "zqvaaaa", "\\"} {
