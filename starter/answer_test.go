@@ -181,7 +181,7 @@ func TestCompleteFailProgress(t *testing.T) {
 	require.True(t, awaits.Until.After(awaits.Since.Add(time.Hour)), "the time begins anew")
 	require.Equal(t, runs.HeldByAnswer, status.Steps[0].HeldBy)
 	shown := d.does("status", id)
-	require.Regexp(t, `(?m)^import: awaiting an answer for \w+, until [-\d: ]+ UTC$`, shown)
+	require.Regexp(t, `(?m)^import: awaiting an answer for \w+, until \w{3} \d+ \w{3}, \d\d:\d\d UTC$`, shown)
 	require.Contains(t, shown, "import: [######--------------] 3 of 10, reading rows\n")
 	require.Contains(t, shown, "starter complete "+id+" import\n")
 

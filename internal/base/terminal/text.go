@@ -24,6 +24,9 @@ func ClockText(at, now time.Time) string {
 	return at.UTC().Format(time.TimeOnly + " UTC")
 }
 
+// DeadlineText formats until when somebody has time, for sentences: Mon 30 Nov, 09:00 UTC.
+func DeadlineText(at time.Time) string { return at.UTC().Format("Mon 2 Jan, 15:04 UTC") }
+
 // Ago formats how long ago a time was, for lists: 4m ago.
 func Ago(at, now time.Time) string {
 	const day = 24 * time.Hour

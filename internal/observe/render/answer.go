@@ -32,7 +32,7 @@ func DescribeAwaited(awaits *interpreter.AwaitedDetails, now time.Time) string {
 	if awaits.Until.IsZero() {
 		return text
 	}
-	return text + ", until " + terminal.ClockText(awaits.Until, now)
+	return text + ", until " + terminal.DeadlineText(awaits.Until)
 }
 
 // barWidth is the width of a progress bar, in columns.

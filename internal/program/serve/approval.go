@@ -23,6 +23,7 @@ import (
 	"reprise/internal/base/answers"
 	"reprise/internal/base/callback"
 	"reprise/internal/base/connect"
+	"reprise/internal/base/terminal"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -252,7 +253,7 @@ func (p *page) addQuestion(asked *protocol.AskedQuestion) (err error) {
 
 // describeUnanswered describes what applies because nobody answered in time.
 func describeUnanswered(asked protocol.AskedQuestion) string {
-	return fmt.Sprintf("Nobody answered by %s. Outcome: %s.", asked.Until.UTC().Format(deadlineLayout), timeoutOutcome(asked.Option))
+	return fmt.Sprintf("Nobody answered by %s. Outcome: %s.", terminal.DeadlineText(asked.Until), timeoutOutcome(asked.Option))
 }
 
 func momentText(at time.Time) string {
@@ -268,11 +269,8 @@ func DescribeDeadline(approval *playbook.Approval, until, now time.Time) string 
 	if until.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("If nobody answers by %s (%s): %s.", until.UTC().Format(deadlineLayout), durationInWords(until.Sub(now)), timeoutOutcome(approval.OnTimeout))
+	return fmt.Sprintf("If nobody answers by %s (%s): %s.", terminal.DeadlineText(until), durationInWords(until.Sub(now)), timeoutOutcome(approval.OnTimeout))
 }
-
-// deadlineLayout is how deadlines are written.
-const deadlineLayout = "Mon 2 Jan, 15:04 UTC"
 
 // timeoutOutcome describes what applies in place of an answer that nobody gave: an option, "" for a failure.
 func timeoutOutcome(option string) string {

@@ -233,6 +233,7 @@ func (s *Server) formToken(person Person) string { return signText(s.secret, per
 type flash struct {
 	Text string `json:"text"`
 	Bad  bool   `json:"bad,omitempty"`
+	Done bool   `json:"done,omitempty"` // what was asked for has happened, which a mark shows
 	// Run is a run to link to; "" for none.
 	Run string `json:"run,omitempty"`
 }

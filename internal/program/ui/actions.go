@@ -161,6 +161,23 @@ type confirmView struct {
 	StatusOfTheRun interpreter.Status
 }
 
+// statusSentence returns what follows the name of a run in a sentence about its status.
+func statusSentence(status interpreter.Status) string {
+	switch status {
+	case interpreter.Partial:
+		return "succeeded in part"
+	case interpreter.Cancelled, interpreter.Skipped:
+		return "was " + status.DisplayWord()
+	case interpreter.Failed, interpreter.Completed:
+		return status.DisplayWord()
+	case interpreter.RetryPending:
+		return "waits for a retry"
+	case interpreter.Awaiting:
+		return "awaits an answer"
+	}
+	return "is " + status.DisplayWord()
+}
+
 // confirmPage asks for confirmation of a command that cannot be undone.
 func (s *Server) confirmPage(w http.ResponseWriter, r *http.Request, v *visit) error {
 	o, err := readOrder(r.URL.Query(), v.person.Name)

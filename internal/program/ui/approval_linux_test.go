@@ -71,6 +71,8 @@ func TestApprovalOnAPhone(t *testing.T) {
 			return at.left >= 0 && at.right <= innerWidth && cell.scrollWidth <= cell.clientWidth })`), "no figure is out of view at %d", width)
 		require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('.message td:not(:first-child)')].every(cell => {
 			const text = document.createRange(); text.selectNodeContents(cell); return text.getClientRects().length === 1 })`), "no figure is broken at %d", width)
+		require.Equal(t, "true", browser.Eval(`[...document.querySelectorAll('.buttons button')].every(button => button.offsetHeight >= 44)`), "a finger hits each button at %d", width)
+		require.Equal(t, "Approve Reject", browser.Eval(`[...document.querySelectorAll('.buttons button')].map(button => button.textContent).join(' ')`))
 		if folder := pictures(); folder != "" {
 			browser.Picture(fmt.Sprintf("%s/approval-%d.png", folder, width))
 		}

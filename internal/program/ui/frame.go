@@ -55,6 +55,8 @@ var functions = template.FuncMap{
 	"readable": serve.ReadableText,
 	"cut":      func(most int, text string) string { return terminal.Shorten(text, most) },
 	"count":    terminal.Count,
+	"button":   buttonText,
+	"sentence": statusSentence,
 	"middle":   func(most int, text string) string { return terminal.ShortenMiddle(terminal.OneLine(text), most) },
 	"segment":  url.PathEscape,
 	"labelled": func(command string) [2]string {

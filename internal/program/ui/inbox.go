@@ -201,7 +201,7 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 		return nil
 	}
 	given.AnswerTo, given.ID = awaited.AttemptAddress(), uuid.NewString()
-	said := flash{Text: fmt.Sprintf("%s of %s: %s, by %s.", render.AttemptName(given.AnswerTo), run, given.Option, given.By)}
+	said := flash{Text: answeredText(given.Option, given.By), Run: run, Done: true}
 	target := audit.ActionTarget{Run: awaited.WorkflowID, Step: given.Step, Index: given.Index}
 	if err := s.changes.make(v, audit.Answer, target, func(*audit.ActionTarget) (audit.ActionOutcome, error) {
 		_, err := s.Runs.SendAnswer(r.Context(), awaited.WorkflowID, given)
@@ -222,6 +222,28 @@ func (s *Server) giveAnswer(w http.ResponseWriter, r *http.Request, v *visit) er
 	}
 	s.redirectTo(w, r, v, "/inbox", said)
 	return nil
+}
+
+// answeredText says who gave which answer.
+func answeredText(option, by string) string {
+	switch option {
+	case playbook.OptionApprove:
+		return "Approved by " + by + "."
+	case playbook.OptionReject:
+		return "Rejected by " + by + "."
+	}
+	return "Answered “" + serve.ReadableText(option) + "” by " + by + "."
+}
+
+// buttonText returns the text of the button for an option: playbooks that name none have two, whose names begin with a capital there.
+func buttonText(option string) string {
+	switch option {
+	case playbook.OptionApprove:
+		return "Approve"
+	case playbook.OptionReject:
+		return "Reject"
+	}
+	return terminal.Shorten(option, 100)
 }
 
 // confirmAnswer asks for confirmation of an answer that rejects something: it cannot be undone. Typed values are

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"reprise/internal/observe/runs"
+	"reprise/interpreter"
 )
 
 // TestLongNames: the longest name of a playbook is whole, and lanes of steps whose names begin alike are
@@ -34,4 +35,23 @@ func TestBuildOfARun(t *testing.T) {
 	build := &runs.Build{Deployment: "clinic", ID: "v0.2.0-711dd460dead", Pinned: true}
 	require.NoError(t, templates()["run"].ExecuteTemplate(&b, "content", frame{Content: &runView{Run: runs.Found{Build: build}, Status: &runs.Status{}}}))
 	require.Contains(t, b.String(), "Build <bdi>v0.2.0-711dd460dead</bdi> of <bdi>clinic</bdi>, pinned · Started")
+}
+
+// TestSentencesAboutRuns: what happened to a run is said in the past, what holds one in the present. A button of an approval begins
+// with a capital where its word is not the playbook's own.
+func TestSentencesAboutRuns(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[interpreter.Status]string{
+		interpreter.Failed: "failed", interpreter.Partial: "succeeded in part", interpreter.Cancelled: "was cancelled", interpreter.Running: "is running",
+		interpreter.Awaiting: "awaits an answer",
+	} {
+		require.Equal(t, want, statusSentence(status))
+	}
+	require.Equal(t, "Approve", buttonText("approve"))
+	require.Equal(t, "book it later", buttonText("book it later"))
+	require.Equal(t, "Answered “book it later” by ada.", answeredText("book it later", "ada"))
+	row := runRow{Needs: true, Status: interpreter.Failed, IsUnread: true}
+	var b strings.Builder
+	require.NoError(t, templates()["runs"].ExecuteTemplate(&b, "content", frame{Content: &runsView{overview: &overview{Needs: []runRow{row}}}}))
+	require.Contains(t, b.String(), `data-label="Why, and what next" class="now"><span class="faint below">The cause has not been read yet: open the run.</span>`)
 }

@@ -455,6 +455,7 @@ func containsRun(list []runs.Found, run runs.Found) bool {
 // needRows describes the runs that need somebody, with buttons for what to do next.
 func (s *Server) needRows(rows []runRow, person Person) []runRow {
 	return lists.Map(rows, func(row runRow) runRow {
+		row.Needs = true
 		confirm := func(name, command string) {
 			query := url.Values{"command": {command}, "run": {row.Run.LastRunID()}}
 			row.Next = append(row.Next, link{name, runPath(row.Run.WorkflowID) + "/confirm?" + query.Encode()})

@@ -85,6 +85,7 @@ type runRow struct {
 	Started  string
 	Took     string
 	Rows     rowsCell
+	Needs    bool   // somebody: the row says why, and what to do next
 	Next     []link // what to do, of a run that needs somebody
 }
 

@@ -385,7 +385,7 @@ func (w *world) inbox(t *testing.T) {
 	right.Set("form.zeta", "yes")
 	status, body = w.post(t, "/inbox", to, right)
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "approve, by ada@host")
+	require.Contains(t, body, `<span class="done" aria-hidden="true">✓</span> Approved by ada@host. <a href="/runs/`)
 	var result protocol.Result
 	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "ada@host", result.Result.Data.(map[string]any)["by"])
@@ -422,7 +422,7 @@ func (w *world) rejects(t *testing.T) {
 	form.Set("confirmed", "yes")
 	status, body = w.post(t, of, to, form)
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "reject, by ada@host")
+	require.Contains(t, body, "Rejected by ada@host.")
 	var result protocol.Result
 	require.NoError(t, testenv.WaitOutcome(t, w.env.Client().GetWorkflow(t.Context(), id, ""), &result))
 	require.Equal(t, "reject", result.Result.Data.(map[string]any)["option"])
