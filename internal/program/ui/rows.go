@@ -11,6 +11,7 @@ import (
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
 	"reprise/interpreter"
+	"reprise/interpreter/incremental"
 	"reprise/interpreter/lists"
 )
 
@@ -73,6 +74,49 @@ func (v *rowsView) addTables(rows *interpreter.Rows) {
 			v.Tables[j].Cells = append(v.Tables[j].Cells, tableCell{column.name, render.CountText(column.count(table.RowTotals))})
 		}
 	}
+}
+
+// broughtText describes which rows a run wrote where, and how new they are, to follow how it ended; "" if it wrote none.
+func broughtText(status *runs.Status) string {
+	if status.Rows == nil || status.Rows.Written == 0 {
+		return ""
+	}
+	tables := slices.DeleteFunc(slices.Clone(status.Rows.Tables), func(table interpreter.TableRows) bool { return table.Written == 0 })
+	text := ": " + render.CountText(status.Rows.Written) + " rows written"
+	if status.Rows.Written == 1 {
+		text = ": 1 row written"
+	}
+	switch {
+	case status.Rows.Others != nil || len(tables) > 1:
+		text += " to several tables"
+	case len(tables) == 1 && tables[0].Connection != "":
+		text += " to " + terminal.OneLine(tables[0].Connection) + "/" + terminal.OneLine(tables[0].Table)
+	case len(tables) == 1:
+		text += " to " + terminal.OneLine(tables[0].Table)
+	}
+	if newest := newestText(status); newest != "" {
+		text += ", newest " + newest
+	}
+	return text
+}
+
+// newestText returns the time to which the only step with a watermark has read; "" if no time is known.
+func newestText(status *runs.Status) string {
+	reads := lists.Filter(status.Steps, func(step runs.Step) bool { return step.Incremental != nil })
+	if len(reads) != 1 {
+		return ""
+	}
+	read := reads[0].Incremental
+	mark := read.Watermark
+	if read.MovesTo.Data != nil && len(status.Warnings) == 0 {
+		mark = read.MovesTo
+	}
+	text, isText := mark.Data.(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if read.Type != incremental.Time || !isText || err != nil || read.States > 1 {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04 UTC")
 }
 
 // rowsCell is what a run did to data, for a column in a list.

@@ -30,6 +30,29 @@ func TestRowsOfARun(t *testing.T) {
 	}
 }
 
+// TestWhatARunBrought: a completed run leads with the rows that it wrote, and how new they are. A watermark that is no time, or whose
+// move is in doubt, is left to the section about rows.
+func TestWhatARunBrought(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 12, 1, 1, 0, 0, 0, time.UTC)
+	table := func(name string, n int64) *interpreter.Rows {
+		return interpreter.TableRows{Table: name, Connection: "warehouse", RowTotals: interpreter.RowTotals{Written: n}}.ToRows()
+	}
+	read := func(state interpreter.StateRecord) []runs.Step {
+		return []runs.Step{{Step: "load", Incremental: &runs.IncrementalStatus{StateRecord: state}}}
+	}
+	day, later := expression.Of("2026-11-30T23:58:00Z"), expression.Of("2026-12-01T00:58:00+01:00")
+	for want, of := range map[string]runs.Status{
+		"Completed in 310ms: 4,812 rows written to warehouse/orders, newest 2026-11-30 23:58 UTC.": {Rows: table("orders", 4812), Steps: read(interpreter.StateRecord{Type: "time", Watermark: day, MovesTo: later})},
+		"Completed in 310ms: 1 row written to warehouse/orders.":                                   {Rows: table("orders", 1), Steps: read(interpreter.StateRecord{Type: "integer", Watermark: expression.Of(7.0)})},
+		"Completed in 310ms: 6 rows written to several tables.":                                    {Rows: table("a", 4).Plus(table("b", 2))},
+		"Completed in 310ms.": {},
+	} {
+		of.StartedAt, of.EndedAt, of.Status = began, began.Add(310*time.Millisecond), interpreter.Completed
+		require.Equal(t, want, verdictText(&of, began))
+	}
+}
+
 // TestFolders: the page of playbooks says which folder it shows, and how to see the playbooks of one in it.
 func TestFolders(t *testing.T) {
 	t.Parallel()

@@ -262,7 +262,7 @@ func verdictText(status *runs.Status, now time.Time) string {
 	}
 	switch status.Status {
 	case interpreter.Completed:
-		return "Completed in " + since + what + "."
+		return "Completed in " + since + what + broughtText(status) + "."
 	case interpreter.Partial:
 		return "Partial success in " + since + what + "."
 	case interpreter.Failed:
