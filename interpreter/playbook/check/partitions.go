@@ -79,7 +79,7 @@ func checkRepeatedPartition(c *checker, p *playbook.Partitions) {
 		found, err := p.ForRun("", at)
 		if err == nil && found.Key == before {
 			c.Warnf(c.pb.Schedule.Pos, codeRepeatedWrite, "the schedule has several runs for one partition, such as %s, and the sink on line %d inserts its rows each time; "+
-				"use mode: upsert or replace, or times that run each partition once", found.Key, sink.Pos.Line)
+				"use mode: upsert or replace, times that run each partition once, or starter schedule create --backfill, whose runs load only missing partitions", found.Key, sink.Pos.Line)
 			return
 		}
 		before = found.Key
