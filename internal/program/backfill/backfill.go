@@ -3,6 +3,7 @@
 package backfill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -56,6 +57,33 @@ func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now tim
 	}
 	m.countStatuses()
 	return m, nil
+}
+
+// Gaps are the partitions of a playbook whose time is over and which no run has loaded.
+type Gaps struct {
+	Missing, Failed int
+	Unit            string // what a partition is, such as "day"
+}
+
+// ReadGaps counts the gaps of a playbook in one call to the server. It does not find out whether recorded runs are still open.
+func ReadGaps(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (Gaps, error) {
+	gaps := Gaps{Unit: cmp.Or(book.Partitions.UnitName(), "partition")}
+	all, err := book.Partitions.CompletePartitions(now)
+	if err != nil {
+		return gaps, err
+	}
+	ledger, err := readLedger(ctx, c, book.Name)
+	if err != nil {
+		return gaps, err
+	}
+	m := newMatrix(book, all, ledger)
+	gaps.Failed = m.Counts[partition.Failed]
+	for _, row := range m.Rows {
+		if row.Status == partition.Missing && row.Run == "" {
+			gaps.Missing++
+		}
+	}
+	return gaps, nil
 }
 
 // newMatrix returns the statuses that a ledger has.

@@ -8,6 +8,8 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -56,4 +58,23 @@ func TestVerdictOfABook(t *testing.T) {
 	require.Equal(t, "valid", Book{}.verdict())
 	require.Equal(t, "valid, 2 warnings", Book{Problems: []string{"a", "b"}}.verdict())
 	require.Equal(t, "1 problem", Book{Problems: []string{"a", "b"}, Errors: 1, Invalid: true}.verdict())
+}
+
+// TestGapsOfABook: the list of playbooks says how many partitions nobody has loaded, and the calendar numbers its squares.
+func TestGapsOfABook(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, gapsText(backfill.Gaps{Unit: "day"}))
+	require.Equal(t, "2 days missing", gapsText(backfill.Gaps{Missing: 2, Unit: "day"}))
+	require.Equal(t, "1 day missing, 3 failed", gapsText(backfill.Gaps{Missing: 1, Failed: 3, Unit: "day"}))
+	require.Equal(t, "1 partition failed", gapsText(backfill.Gaps{Failed: 1, Unit: "partition"}))
+	numbers := func(columns int) []int {
+		return lists.Map(newRuler(columns), func(mark rulerMark) int { return mark.Number })
+	}
+	require.Equal(t, []int{1, 8, 15, 22, 29}, numbers(31))
+	require.Equal(t, []int{0, 6, 12, 18, 24}, numbers(25))
+	require.Empty(t, numbers(10))
+	s := &Server{Options: Options{Library: &Library{Has: func(name string) bool { return name == "sales" }}}}
+	rows := s.needRows([]runRow{{Run: runs.Found{Playbook: "sales" + backfill.Suffix}}, {Run: runs.Found{Playbook: "sales"}}}, Person{})
+	require.Contains(t, rows[0].Next, link{"See which partitions are missing", "/playbooks/sales#partitions"}, "the run of a backfill leads to the calendar")
+	require.NotContains(t, rows[1].Next, link{"See which partitions are missing", "/playbooks/sales#partitions"})
 }

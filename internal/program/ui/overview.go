@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 	"reprise/interpreter"
 	"reprise/interpreter/lists"
 )
@@ -477,6 +479,9 @@ func (s *Server) needRows(rows []runRow, person Person) []runRow {
 			row.Next = append(row.Next, link{"Retry or skip", row.Path})
 		default:
 			row.Next = append(row.Next, link{"See what it does", row.Path})
+		}
+		if of, isBackfill := strings.CutSuffix(row.Run.Playbook, backfill.Suffix); isBackfill && s.Library != nil && s.Library.Has(of) {
+			row.Next = append(row.Next, link{"See which partitions are missing", bookPath(of) + "#partitions"})
 		}
 		return row
 	})

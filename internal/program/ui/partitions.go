@@ -49,7 +49,8 @@ type calendar struct {
 	Lines   []calendarLine
 	Left    int // earlier lines
 	Legend  []calendarCell
-	Running []link // open runs of partitions
+	Ruler   []rulerMark // above the lines
+	Running []link      // open runs of partitions
 	// Named lists the missing, failed and stale partitions, by status.
 	Named []string
 	// Missing is the number of partitions that a backfill would run, and MissingKind what they are.
@@ -62,6 +63,27 @@ type calendar struct {
 type calendarLine struct {
 	Label, Title string
 	Cells        []calendarCell
+}
+
+// rulerMark numbers the cells below it: those of a month by their days.
+type rulerMark struct{ X, Number int }
+
+// newRuler numbers the columns of a calendar of days, months, hours or weeks; nil for others.
+func newRuler(columns int) (marks []rulerMark) {
+	const hours, days, months, weeks = 25, 31, 12, 53
+	first, step := 1, 0
+	switch columns {
+	case hours:
+		first, step = 0, 6
+	case days, weeks:
+		step = 7
+	case months:
+		step = 1
+	}
+	for at := 0; step > 0 && at < columns; at += step {
+		marks = append(marks, rulerMark{X: cellStep * at, Number: first + at})
+	}
+	return marks
 }
 
 // calendarCell is a partition.
@@ -107,6 +129,7 @@ func (s *Server) calendarOf(ctx context.Context, book *playbook.Playbook, list [
 // newCalendar lays out partitions.
 func newCalendar(matrix *backfill.Matrix) *calendar {
 	view := &calendar{Tally: matrix.Tally(), Width: cellStep * matrix.Columns(), Missing: len(matrix.SelectKeys(backfill.OnlyMissing))}
+	view.Ruler = newRuler(matrix.Columns())
 	lines := matrix.Lines()
 	view.Left = max(0, len(lines)-calendarLines)
 	for _, line := range lines[view.Left:] {

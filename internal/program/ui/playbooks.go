@@ -18,6 +18,7 @@ import (
 	"reprise/internal/base/terminal"
 	"reprise/internal/observe/render"
 	"reprise/internal/observe/runs"
+	"reprise/internal/program/backfill"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/lists"
@@ -88,6 +89,52 @@ type bookRow struct {
 	NoRun                            bool   // it has no run
 	name                             string // its runs have it
 	partitioned                      bool   // backfills run it
+	// Gaps says which partitions are missing or have failed; "" if none are. It is set for playbooks with partitions.
+	Gaps string
+	book *playbook.Playbook // nil if it cannot be read
+}
+
+// gapsRead bounds the playbooks whose missing partitions the list counts, with one call to a worker each.
+const gapsRead = 2
+
+// addGaps adds which partitions of playbooks are missing. Where that is not read, the row leads to the calendar. It returns the
+// number of calls that it takes.
+func (s *Server) addGaps(ctx context.Context, rows []bookRow, now time.Time, group *errgroup.Group) (calls int) {
+	for i := range rows {
+		row := &rows[i]
+		if !row.partitioned {
+			continue
+		}
+		row.Gaps = "See its partitions"
+		if calls == gapsRead {
+			continue
+		}
+		calls++
+		group.Go(func() error {
+			limited, cancel := context.WithTimeout(ctx, glanceTime)
+			defer cancel()
+			if gaps, err := backfill.ReadGaps(limited, s.Client, row.book, now); err == nil { // else the calendar says why
+				row.Gaps = gapsText(gaps)
+			}
+			return nil
+		})
+	}
+	return calls
+}
+
+// gapsText describes the gaps of a playbook: 2 days missing, 1 failed; "" for none.
+func gapsText(gaps backfill.Gaps) string {
+	var parts []string
+	if gaps.Missing > 0 {
+		parts = append(parts, terminal.Count(gaps.Missing, gaps.Unit)+" missing")
+	}
+	switch {
+	case gaps.Failed > 0 && gaps.Missing > 0:
+		parts = append(parts, fmt.Sprintf("%d failed", gaps.Failed))
+	case gaps.Failed > 0:
+		parts = append(parts, terminal.Count(gaps.Failed, gaps.Unit)+" failed")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // addDescription adds what a playbook says about itself; book is nil if it cannot be read.
@@ -95,7 +142,7 @@ func (r *bookRow) addDescription(book *playbook.Playbook) {
 	if book == nil {
 		return
 	}
-	r.Description, r.name, r.partitioned = book.Description, book.Name, book.Partitions != nil
+	r.Description, r.name, r.partitioned, r.book = book.Description, book.Name, book.Partitions != nil, book
 	if title := terminal.OneLine(book.Name); title != r.Name {
 		r.Title = title
 	}
@@ -119,7 +166,7 @@ func (s *Server) addLastRuns(ctx context.Context, rows []bookRow, now time.Time)
 		return "The last runs are not known: " + err.Error()
 	}
 	var group errgroup.Group
-	left, calls := 0, callsPerPage-callsOfWorkers
+	left, calls := 0, callsPerPage-callsOfWorkers-s.addGaps(ctx, rows, now, &group)
 	for i := range rows {
 		row := &rows[i]
 		at := slices.IndexFunc(page.Runs, func(run runs.Found) bool { return run.Playbook == row.name })

@@ -91,6 +91,8 @@ func TestRowsAndPartitions(t *testing.T) {
 	path := "/playbooks/" + name
 	_, body, _ := w.get(path)
 	require.Contains(t, body, "35 partitions, 35 missing")
+	require.Contains(t, body, `<text x="84" y="10">8</text>`)
+	w.shows("/playbooks", `href="`+path+`#partitions">35 days missing</a>`)
 	require.Contains(t, body, "<button>Run 35 missing partitions</button>")
 	for who, reading := range map[string]bool{"bob/reader": true, "eve/operator": false} {
 		browser := w.signedIn(t, who)
@@ -141,6 +143,7 @@ func TestRowsAndPartitions(t *testing.T) {
 	_, body, _ = w.get("/runs/backfill-" + w.queue + "/events?step=backfill")
 	require.Contains(t, body, name+" 2024-02-03</bdi></a>")
 	body = w.shows(path, "35 partitions, 34 done, 1 failed")
+	w.shows("/playbooks", `href="`+path+`#partitions">1 day failed</a>`)
 	require.Contains(t, body, "If the field is empty, the run loads 2024-03-03, the last complete partition.")
 	require.Contains(t, body, "<button>Run 1 failed partition</button>")
 	require.Contains(t, body, `aria-label="2024-02: 28 done, 1 failed"`)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -170,7 +171,7 @@ func newWorldOn(t *testing.T, env *testenv.Env) *world {
 			return starts("-again")(ctx, found, said)
 		},
 		Library: &ui.Library{
-			Names: func() []string { return []string{"asks", "broken"} },
+			Names: func() []string { return append([]string{"asks", "broken"}, slices.Sorted(maps.Keys(w.books))...) },
 			Has:   func(name string) bool { return name == "asks" || name == "broken" || w.books[name] != "" },
 			Read: func(name string) (ui.Book, error) {
 				if text := w.books[name]; text != "" {
