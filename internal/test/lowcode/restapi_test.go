@@ -288,10 +288,10 @@ var restCases = map[string]restCase{
 	"processing": {
 		answers: map[string]any{
 			"GET /posts":  `{"posts": [{"id": 1, "author": "Ada", "stars": 3}, {"id": 2, "author": "Eve"}, {"id": 12, "author": "Bob"}]}`,
-			"GET /drafts": `[{"id": 1}]`,
+			"GET /drafts": `[{"id": 1}]`, "GET /authors": `{"authors": [{"id": 1, "name": "Ada"}]}`,
 		},
-		runs: [][]string{{"GET /posts", "GET /drafts"}},
-		rows: map[string][]string{"blog_posts": {`{"author":"Ada","id":1,"stars":3}`}, "drafts": {`{"id":1}`}},
+		runs: [][]string{{"GET /posts", "GET /drafts", "GET /authors"}},
+		rows: map[string][]string{"blog_posts": {`{"author":"Ada","id":1,"stars":3}`}, "drafts": {`{"id":1}`}, "authors": {`{"id":1,"name":"Ada"}`}},
 		logs: "Bearer TOKEN",
 	},
 }
@@ -382,7 +382,7 @@ func (of restCase) play(t *testing.T, name, config string) {
 	for _, one := range converted.Connections {
 		connections[one.Name] = one.Form
 	}
-	w.resource = activities.Resources{Connections: connections, Directory: w.dir}
+	w.resource = activities.Resources{Connections: connections, AllowPython: true, Directory: w.dir}
 	var head struct{ Workload map[string]any }
 	require.NoError(t, yaml.Unmarshal(converted.Playbook, &head))
 	for key, value := range of.workload {
