@@ -43,15 +43,10 @@ type Matrix struct {
 
 // Read reads the statuses of all partitions whose time is over.
 func Read(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (*Matrix, error) {
-	all, err := book.Partitions.CompletePartitions(now)
+	m, err := readMatrix(ctx, c, book, now)
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := readLedger(ctx, c, book.Name)
-	if err != nil {
-		return nil, err
-	}
-	m := newMatrix(book, all, ledger)
 	if err := settleRuns(ctx, c, m.Rows); err != nil {
 		return nil, err
 	}
@@ -68,15 +63,10 @@ type Gaps struct {
 // ReadGaps counts the gaps of a playbook in one call to the server. It does not find out whether recorded runs are still open.
 func ReadGaps(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (Gaps, error) {
 	gaps := Gaps{Unit: cmp.Or(book.Partitions.UnitName(), "partition")}
-	all, err := book.Partitions.CompletePartitions(now)
+	m, err := readMatrix(ctx, c, book, now)
 	if err != nil {
 		return gaps, err
 	}
-	ledger, err := readLedger(ctx, c, book.Name)
-	if err != nil {
-		return gaps, err
-	}
-	m := newMatrix(book, all, ledger)
 	gaps.Failed = m.Counts[partition.Failed]
 	for _, row := range m.Rows {
 		if row.Status == partition.Missing && row.Run == "" {
@@ -84,6 +74,19 @@ func ReadGaps(ctx context.Context, c client.Client, book *playbook.Playbook, now
 		}
 	}
 	return gaps, nil
+}
+
+// readMatrix reads the statuses that the ledger has, in one call to the server.
+func readMatrix(ctx context.Context, c client.Client, book *playbook.Playbook, now time.Time) (*Matrix, error) {
+	all, err := book.Partitions.CompletePartitions(now)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := readLedger(ctx, c, book.Name)
+	if err != nil {
+		return nil, err
+	}
+	return newMatrix(book, all, ledger), nil
 }
 
 // newMatrix returns the statuses that a ledger has.
