@@ -196,22 +196,6 @@ func describeConnector(o *newOptions, results []*connector.Result) (connectorDoc
 	return doc, files
 }
 
-// gapTexts returns what was not converted: what several streams have names all of them.
-func (d connectorDocument) gapTexts() (texts []string) {
-	streams := map[string][]string{}
-	for _, gap := range d.NotConverted {
-		streams[gap.String()] = append(streams[gap.String()], gap.Stream)
-	}
-	for _, gap := range d.NotConverted {
-		text := gap.String()
-		if gap.Stream != "" {
-			text = connector.StreamsText(d.unit, streams[text]) + ": " + text
-		}
-		texts = lists.AddUnique(texts, text)
-	}
-	return texts
-}
-
 // documentText returns which files were written, what was not converted, and what to do next.
 func (d connectorDocument) documentText(width int) string {
 	var b strings.Builder
@@ -225,7 +209,10 @@ func (d connectorDocument) documentText(width int) string {
 		}
 		line("wrote %s (%s)", wrote, terminal.Count(len(one.Streams), d.unit))
 	}
-	for _, gap := range d.gapTexts() {
+	gaps := lists.Map(d.NotConverted, func(gap connector.Gap) connector.StreamNote {
+		return connector.StreamNote{Stream: gap.Stream, Text: gap.String()}
+	})
+	for _, gap := range connector.NoteTexts(d.unit, gaps) {
 		line("not converted: %s", gap)
 	}
 	for _, note := range d.Notes {

@@ -54,8 +54,8 @@ type openBatch struct {
 	granting bool
 }
 
-// hasIteration reports whether an iteration is one of the batch. A child that has continued in another history names itself by the
-// first one that it has left.
+// hasIteration reports whether an iteration is one of the batch. A child that has continued as new names itself by the first of its
+// iterations that had not ended by then.
 func (b *openBatch) hasIteration(index int) bool {
 	return slices.ContainsFunc(b.calls, func(call call.Snapshot) bool { return call.Index != nil && *call.Index == index })
 }

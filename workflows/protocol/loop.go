@@ -15,7 +15,7 @@ const (
 // SlotRequest is the argument of SlotSignal: a child has released its slot or, with Now, requests one again. Kept
 // in workflow history.
 type SlotRequest struct {
-	Index int  `json:"index"` // of the first iteration of the child's present history
+	Index int  `json:"index"` // of the first iteration in the input of the child's current run
 	Now   bool `json:"now,omitempty"`
 	// Waiting is the number of the child's waiting iterations, and At when the first of them continues; zero if
 	// only people end the waits.

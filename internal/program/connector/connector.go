@@ -72,11 +72,11 @@ type converter struct {
 	logins   []*login
 	sizes    []pageSize
 	forms    map[string]string // layouts of the times of keys of the configuration
-	notes    []note
+	notes    []StreamNote
 }
 
-// note is something that people should know about streams.
-type note struct{ stream, text string } // of stream "": of all
+// StreamNote is something that people should know about streams.
+type StreamNote struct{ Stream, Text string } // of stream "": of all
 
 // newConverter returns a converter. The error says which option is wrong.
 func newConverter(options Options, unit, origin string) (*converter, error) {
@@ -139,32 +139,32 @@ func (c *converter) sizeOf(rows int) code {
 
 // addNote adds a note about all streams, unless it was added before.
 func (c *converter) addNote(format string, args ...any) {
-	c.notes = lists.AddUnique(c.notes, note{text: fmt.Sprintf(format, args...)})
+	c.notes = lists.AddUnique(c.notes, StreamNote{Text: fmt.Sprintf(format, args...)})
 }
 
 // addNoteOf adds a note about one stream, unless it was added before.
 func addNoteOf(c *converter, s *step, format string, args ...any) {
-	c.notes = lists.AddUnique(c.notes, note{s.stream, fmt.Sprintf(format, args...)})
+	c.notes = lists.AddUnique(c.notes, StreamNote{s.stream, fmt.Sprintf(format, args...)})
 }
 
-// noteTexts returns notes as texts: one that several streams have names all of them.
-func noteTexts(unit string, notes []note) (texts []string) {
+// NoteTexts returns notes as texts: one that several streams have names all of them. unit is what the peer calls a stream.
+func NoteTexts(unit string, notes []StreamNote) (texts []string) {
 	streams := map[string][]string{}
 	for _, one := range notes {
-		streams[one.text] = append(streams[one.text], one.stream)
+		streams[one.Text] = append(streams[one.Text], one.Stream)
 	}
 	for _, one := range notes {
-		text := one.text
-		if one.stream != "" {
-			text = StreamsText(unit, streams[text]) + ": " + text
+		text := one.Text
+		if one.Stream != "" {
+			text = streamsText(unit, streams[text]) + ": " + text
 		}
 		texts = lists.AddUnique(texts, text)
 	}
 	return texts
 }
 
-// StreamsText names streams, which their peer calls units.
-func StreamsText(unit string, names []string) string {
+// streamsText names streams, which their peer calls units.
+func streamsText(unit string, names []string) string {
 	if len(names) == 1 {
 		return unit + " " + names[0]
 	}

@@ -66,7 +66,7 @@ func (c *converter) writeResult(result *Result) {
 			result.Gaps = append(result.Gaps, s.gaps[at]...)
 		}
 	}
-	result.Unit, result.Notes = c.unit, noteTexts(c.unit, c.notes)
+	result.Unit, result.Notes = c.unit, NoteTexts(c.unit, c.notes)
 	if len(c.list) > 0 {
 		result.Test = newTester(c, workload, result.Secrets).testFile()
 	}
