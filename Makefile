@@ -158,7 +158,7 @@ bench-against: bin/devserver ## measure this tree against another commit, in tur
 	@scripts/bench-against "$(REF)" $(BENCHFLAGS)
 
 .PHONY: compat
-compat: bin/devserver ## run playbooks with starter, serve and workers of this tree and another commit on one queue, in all pairs and pinned (REF=main POINTS=4)
+compat: bin/devserver ## run playbooks with starter, serve and workers of this tree and the last release, or another commit, on one queue, in all pairs and pinned (REF=main POINTS=4)
 	@scripts/compat "$(REF)" $(POINTS)
 
 .PHONY: images
