@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reprise/interpreter/expression"
+	"reprise/interpreter/lists"
 	"reprise/interpreter/playbook"
 )
 
@@ -47,17 +48,26 @@ func absentName(root string, ref expression.Ref, rows []any) (name string, known
 	return name, playbook.SortedKeys(expression.MapOf(rows[0]))
 }
 
-// absentNotes returns notes about members that the fields of a sink name and that none of its rows has, where the field is
-// empty, false or 0 in all rows: such a member is probably misspelt. A reference is looked up in the rows as they were.
-func absentNotes(fields []fieldValue, rows, shaped []any) (notes []string) {
-	for _, field := range fields {
-		if !field.ofRow || slices.ContainsFunc(shaped, field.isFilled) {
-			continue
+// absentMembers returns, for each field, notes about the members of rows that it names and none of the rows has.
+func absentMembers(fields []fieldValue, rows []any) [][]string {
+	return lists.Map(fields, func(field fieldValue) (notes []string) {
+		if !field.ofRow {
+			return nil
 		}
 		for _, ref := range field.template.RequiredRefs() {
 			if member := AbsentMember(playbook.RowWord, ref, rows); member != "" {
 				notes = append(notes, fmt.Sprintf("fields.%s: no row has %s%s", field.Name, member, field.Places.placeNote(ref.Offset)))
 			}
+		}
+		return notes
+	})
+}
+
+// absentNotes returns the notes of absentMembers of fields that are empty, false or 0 in all rows: such a member is probably misspelt.
+func absentNotes(fields []fieldValue, absent [][]string, shaped []any) (notes []string) {
+	for i, field := range fields {
+		if len(absent[i]) > 0 && !slices.ContainsFunc(shaped, field.isFilled) {
+			notes = append(notes, absent[i]...)
 		}
 	}
 	return notes

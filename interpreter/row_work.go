@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -98,6 +99,8 @@ type ShapedRows struct {
 	Args, Result *expression.Value // what replaces those of the attempt; nil if it stays
 	// Paths are the folders of the rows, below the path of the sink; nil if it does not name the row.
 	Paths []string
+	// Columns are those of each row, as in ToolInput.
+	Columns []string
 	// Notes are warnings of the expressions about questionable data.
 	Notes []string
 }
@@ -132,9 +135,10 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	if err != nil {
 		return shaped, err
 	}
-	rows := make([]any, len(list))
+	rows, absent := make([]any, len(list)), absentMembers(fields, list)
+	misspelt := in.Shape.misspeltNotes(list)
 	shaped.Notes, err = parts(len(list), func(from, to int) ([]string, error) {
-		work := rowShaper{work: in.Shape, mapping: mapping, fields: slices.Clone(fields), paths: paths, scope: rowScope{captured: expression.MapOf(in.Shape.Scope.Data), result: in.Result}}
+		work := rowShaper{work: in.Shape, mapping: mapping, fields: slices.Clone(fields), paths: paths, owned: in.OwnsRows && mapping == nil, scope: rowScope{captured: expression.MapOf(in.Shape.Scope.Data), result: in.Result}}
 		return work.shapePart(list, rows, from, to)
 	})
 	if err != nil {
@@ -142,12 +146,15 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	}
 	if mapping != nil {
 		shaped.Notes = append(shaped.Notes, AbsentInMap(mapping, in.Shape.Map.Places, list, false)...)
-		list = nil // its elements are not what fields see
+	} else { // of a mapping, the elements of the list are not what fields see
+		shaped.Notes = append(shaped.Notes, absentNotes(fields, absent, rows)...)
+		shaped.Notes = append(shaped.Notes, misspelt...)
 	}
-	shaped.Notes = append(shaped.Notes, absentNotes(fields, list, rows)...)
-	shaped.Notes = append(shaped.Notes, in.Shape.misspeltNotes(list)...)
 	if paths != nil {
 		shaped.Paths = paths.of
+	}
+	if in.Columns != nil && mapping == nil {
+		shaped.Columns = in.Shape.shapedColumns(in.Columns)
 	}
 	to := &expression.Value{Data: rows}
 	if !isList {
@@ -161,9 +168,21 @@ func (in ToolInput) ShapeRows(parts Parts) (shaped ShapedRows, err error) {
 	return shaped, nil
 }
 
+// shapedColumns returns the columns of rows that had these.
+func (w *RowWork) shapedColumns(columns []string) []string {
+	shaped := []string{}
+	if !w.Only {
+		shaped = lists.Filter(columns, func(column string) bool { return !slices.Contains(w.Exclude, column) })
+	}
+	for _, field := range w.Fields {
+		shaped = lists.AddUnique(shaped, field.Name)
+	}
+	return shaped
+}
+
 // WithRows returns the attempt with the given rows in place of its own, and without RowWork.
 func (in ToolInput) WithRows(of ShapedRows) ToolInput {
-	in.Args, in.Result, in.Shape, in.Reshaped, in.RowPaths = of.Args, of.Result, nil, nil, of.Paths
+	in.Args, in.Result, in.Shape, in.Reshaped, in.RowPaths, in.Columns = of.Args, of.Result, nil, nil, of.Paths, of.Columns
 	return in
 }
 
@@ -215,6 +234,7 @@ type rowShaper struct {
 	mapping *expression.RowMap // nil for none
 	fields  []fieldValue
 	paths   *rowPaths // nil where all rows go to the path of the sink
+	owned   bool      // rows may be changed, as nobody else has them
 	scope   rowScope
 	budget  *expression.Budget
 }
@@ -285,15 +305,9 @@ func (s *rowShaper) shapeRow(i int, from any) (any, error) {
 	if !isMap {
 		return nil, fmt.Errorf("row %d is a %s; fields and exclude change rows that are maps of columns to values", i+1, expression.TypeName(from))
 	}
-	shaped := map[string]any{}
-	if !s.work.Only {
-		maps.Copy(shaped, row)
-	}
-	for _, name := range s.work.Exclude {
-		delete(shaped, name)
-	}
 	s.scope.row = from
 	s.budget.Renew()
+	plain := true
 	for at := range s.fields {
 		field := &s.fields[at]
 		if field.template != nil {
@@ -301,9 +315,31 @@ func (s *rowShaper) shapeRow(i int, from any) (any, error) {
 				return nil, err
 			}
 		}
-		shaped[field.Name] = field.value
+		plain = plain && isScalar(field.value)
+	}
+	shaped := row
+	switch {
+	case s.work.Only:
+		shaped = make(map[string]any, len(s.fields))
+	case !s.owned || !plain: // a list or a map may have the row in it
+		shaped = maps.Clone(row)
+	}
+	for _, name := range s.work.Exclude {
+		delete(shaped, name)
+	}
+	for at := range s.fields {
+		shaped[s.fields[at].Name] = s.fields[at].value
 	}
 	return shaped, nil
+}
+
+// isScalar reports whether a value has no others in it.
+func isScalar(value any) bool {
+	switch value.(type) {
+	case nil, bool, int, float64, string, json.Number:
+		return true
+	}
+	return false
 }
 
 // evaluateField sets the value of a field for the row at an index. A value that does not depend on the row is then

@@ -2,6 +2,8 @@ package interpreter_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,16 +41,50 @@ func BenchmarkReshape(b *testing.B) {
 	}
 }
 
-// reshaped are the rows of an attempt in shape, with what was noted or went wrong.
+// reshaped are the rows of an attempt in shape, with what was noted or went wrong. Those of an attempt that owns its rows are the same.
 func reshaped(t *testing.T, rows any, shape *interpreter.RowWork) (any, []string, string) {
 	t.Helper()
+	owned, columns := ownRows(rows)
 	in := interpreter.ToolInput{Result: &expression.Value{Data: rows}, Shape: shape}
 	of, err := in.ShapeRows(whole)
+	in.Result, in.OwnsRows, in.Columns = &expression.Value{Data: owned}, true, columns
+	ofOwned, errOwned := in.ShapeRows(whole)
+	require.Equal(t, fmt.Sprint(err), fmt.Sprint(errOwned))
 	if err != nil {
 		return nil, nil, err.Error()
 	}
 	require.Nil(t, of.Args)
+	require.Equal(t, of.Result, ofOwned.Result)
+	require.Equal(t, of.Notes, ofOwned.Notes)
+	if list, isList := ofOwned.Result.Data.([]any); isList && ofOwned.Columns != nil {
+		for _, one := range list {
+			require.ElementsMatch(t, ofOwned.Columns, slices.Collect(maps.Keys(one.(row))))
+		}
+	}
 	return of.Result.Data, of.Notes, ""
+}
+
+// ownRows copies rows, and returns the columns that all of them have, nil if some have others.
+func ownRows(rows any) (owned any, columns []string) {
+	list, isList := rows.([]any)
+	if !isList {
+		return rows, nil
+	}
+	copies := make([]any, len(list))
+	for i, one := range list {
+		fields, isMap := one.(row)
+		if copies[i] = one; !isMap {
+			return rows, nil
+		}
+		copies[i] = maps.Clone(fields)
+		names := slices.Sorted(maps.Keys(fields))
+		if i > 0 && !slices.Equal(names, columns) {
+			columns = nil
+			continue
+		}
+		columns = names
+	}
+	return copies, columns
 }
 
 type row = map[string]any
@@ -79,6 +115,11 @@ func TestReshape(t *testing.T) {
 			row{"id": 10, "was": 1, "name": "a", "from": "crm-a", "n": 2, "at": "2026-01-02T03:04:05Z"},
 			row{"id": 20, "was": 2, "from": "crm-", "n": 2, "at": "2026-01-02T03:04:05Z"},
 		}, ""},
+		"the row itself": {
+			[]any{row{"id": 1, "mail": "x"}, row{"id": 2, "mail": "y"}}, shape([]string{"mail"}, "id", "{{ row.id * 10 }}", "all", "{{ [row] }}", "twice", "{{ row.id * 2 }}"), []any{
+				row{"id": 10, "all": []any{row{"id": 1, "mail": "x"}}, "twice": 2}, row{"id": 20, "all": []any{row{"id": 2, "mail": "y"}}, "twice": 4},
+			}, "",
+		},
 		"a map":          {row{"id": 1}, shape(nil, "x", "{{ row.id + 1 }}"), row{"id": 1, "x": 2}, ""},
 		"no rows":        {[]any{}, shape(nil, "x", "{{ row.id }}"), []any{}, ""},
 		"nil":            {nil, shape(nil, "x", "{{ row.id }}"), nil, ""},

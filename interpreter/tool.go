@@ -99,6 +99,10 @@ type ToolInput struct {
 	RowPaths []string `json:"-"`
 	// Reshaped returns the shaped rows of the attempt, if shaping began before the attempt; nil otherwise.
 	Reshaped func() (ShapedRows, error) `json:"-"`
+	// Columns are the columns that each of the rows has, and no row has others; nil if that is not known.
+	Columns []string `json:"-"`
+	// OwnsRows says that nobody but this attempt has its rows, so that their shape may be changed in place.
+	OwnsRows bool `json:"-"`
 }
 
 // RowBatch says which part of a file an attempt reads; kept in workflow history.

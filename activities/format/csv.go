@@ -250,7 +250,11 @@ func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 				err = &LineError{found.line, fmt.Errorf("%s, and there are %s", source.Count(len(found.values), "value"), source.Count(len(names), "column"))}
 				continue
 			}
-			if !yield(PlacedRow{Value: d.rowMap(names, found.values), Line: found.line, end: reader.place(), next: reader.line, header: header}, nil) {
+			row := PlacedRow{
+				Value: d.rowMap(names, found.values), Line: found.line, Odd: d.oddity(names, found.values), bytes: memoryOf(names, len(reader.text)),
+				end: reader.place(), next: reader.line, header: header,
+			}
+			if !yield(row, nil) {
 				return
 			}
 		}
@@ -324,7 +328,7 @@ func columnNames(line record, unnamed bool) ([]string, error) {
 	if name, twice := duplicateName(line.values); twice {
 		return nil, &LineError{line.line, fmt.Errorf("the column %q occurs twice; name the columns in csv.header", name)}
 	}
-	return line.values, nil
+	return slices.Clone(line.values), nil
 }
 
 // errHTML is the error for an HTML page instead of CSV, such as a login page.
@@ -356,6 +360,15 @@ func numberedColumns(columns int) []string {
 		names[i] = fmt.Sprintf("column%d", i+1)
 	}
 	return names
+}
+
+// memoryOf estimates the memory of a row, in bytes, by the length of its texts. It is that of memory.ValueBytes, or more where values are nil.
+func memoryOf(names []string, length int) int64 {
+	bytes := int64(memory.MapBytes + length)
+	for _, name := range names {
+		bytes += int64(memory.EntryBytes + memory.TextBytes + len(name))
+	}
+	return bytes
 }
 
 func (d CSVDialect) rowMap(names, record []string) map[string]any {

@@ -20,24 +20,28 @@ var (
 
 // record is a record of CSV, which spans several lines if its values contain line breaks.
 type record struct {
-	values []string
-	line   int  // from 1
-	empty  bool // the line is empty: one value without quotes, or none
-	quoted bool // the last value is in quotes
+	values []string // until the next record is read
+	line   int      // from 1
+	empty  bool     // the line is empty: one value without quotes, or none
+	quoted bool     // the last value is in quotes
 }
 
 // records reads CSV in UTF-8. Lines end in LF, CR LF or CR, or in CR CR LF (line ends that were converted twice).
 // Line breaks within quotes belong to the value and are kept.
 type records struct {
 	in        *bufio.Reader
+	unread    []byte // of what in has in its buffer
+	read      int    // bytes of unread that in still has as unread
 	delimiter []byte
 	quote     byte
 	quotes    bool
-	line      int // of the next byte
+	ends      [256]bool // bytes that may end a value without quotes
+	line      int       // of the next byte
 	// unnamed says that neither the author nor the text names the delimiter.
 	unnamed bool
 	text    []byte     // of the values of the record
-	ends    []int      // of these in text
+	lengths []int      // of text up to the end of each of these
+	values  []string   // the same as values
 	content *rowReader // below in, nil where places do not count
 }
 
@@ -48,10 +52,11 @@ const recordBuffer = 16 << 10
 func (d CSVDialect) newRecordsAt(text textPart) (*records, error) {
 	content, _ := text.Reader.(*rowReader)
 	if text.header != nil {
-		return &records{
-			in: bufio.NewReaderSize(text, recordBuffer), delimiter: []byte(text.header.delimiter), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte,
-			line: text.line, content: content,
-		}, nil
+		r := &records{
+			in: bufio.NewReaderSize(text, recordBuffer), quote: cmp.Or(d.quote, usualQuote), quotes: d.quote != unusedByte, line: text.line, content: content,
+		}
+		r.separateBy(text.header.delimiter)
+		return r, nil
 	}
 	r, err := d.newRecords(text)
 	r.content = content
@@ -63,7 +68,42 @@ func (r *records) place() int64 {
 	if r.content == nil {
 		return 0
 	}
-	return r.content.at - int64(r.in.Buffered())
+	return r.content.at - int64(r.in.Buffered()-r.read)
+}
+
+// separateBy sets the delimiter.
+func (r *records) separateBy(delimiter string) {
+	r.delimiter = []byte(delimiter)
+	r.ends = [256]bool{'\n': true, '\r': true}
+	r.ends[delimiter[0]] = true
+	r.ends[r.quote] = r.ends[r.quote] || r.quotes
+}
+
+// peek returns the next n bytes, or an error with those that there are.
+func (r *records) peek(n int) ([]byte, error) {
+	if len(r.unread) >= n {
+		return r.unread[:n], nil
+	}
+	_, _ = r.in.Discard(r.read)
+	r.read = 0
+	next, err := r.in.Peek(n)
+	r.unread, _ = r.in.Peek(r.in.Buffered())
+	return next, err
+}
+
+// rest returns what is in memory of the text, which is at least one byte unless there is an error.
+func (r *records) rest() ([]byte, error) {
+	if len(r.unread) == 0 {
+		if _, err := r.peek(1); err != nil {
+			return nil, err
+		}
+	}
+	return r.unread, nil
+}
+
+// skip reads n of the bytes that rest or peek has returned.
+func (r *records) skip(n int) {
+	r.unread, r.read = r.unread[n:], r.read+n
 }
 
 func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
@@ -73,7 +113,8 @@ func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 	if err == nil && r.quotes && delimiter == rune(r.quote) {
 		err = &LineError{1, fmt.Errorf("sep= names %q, which quotes values; set csv.quote", delimiter)}
 	}
-	r.delimiter, r.unnamed = []byte(string(delimiter)), named == 0 && d.delimiter == 0
+	r.separateBy(string(delimiter))
+	r.unnamed = named == 0 && d.delimiter == 0
 	return r, err
 }
 
@@ -81,7 +122,7 @@ func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
 // none. In quotes, as from programs that quote all values, it may be the name of a column, unless the next line has the delimiter.
 func (r *records) namedDelimiter() (rune, error) {
 	const word, shown = "sep=", 1 << 10
-	head, err := r.in.Peek(shown)
+	head, err := r.peek(shown)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, nil // who reads on sees it
 	}
@@ -102,7 +143,7 @@ func (r *records) namedDelimiter() (rune, error) {
 	if quote != "" && !strings.ContainsRune(next, named) {
 		return 0, nil
 	}
-	_, _ = r.in.Discard(len(quote+word+quote) + size)
+	r.skip(len(quote+word+quote) + size)
 	_, err = r.readEnd()
 	return named, err
 }
@@ -118,21 +159,21 @@ func cutFold(text, prefix string) (rest string, found bool) {
 // nextRecord returns the next record, or io.EOF. Other errors name the line.
 func (r *records) nextRecord() (record, error) {
 	found := record{line: r.line}
-	r.text, r.ends = r.text[:0], r.ends[:0]
+	r.text, r.lengths = r.text[:0], r.lengths[:0]
 	for {
 		quoted, last, err := r.readField(found.line)
 		if err != nil {
 			ended := errors.Is(err, io.EOF)
-			if ended && len(r.ends) == 0 {
+			if ended && len(r.lengths) == 0 {
 				return record{}, io.EOF
 			}
 			if !ended {
 				return record{}, err
 			}
 		}
-		r.ends = append(r.ends, len(r.text))
+		r.lengths = append(r.lengths, len(r.text))
 		if last {
-			found.values = r.values()
+			found.values = r.cutValues()
 			found.quoted = quoted
 			found.empty = len(found.values) == 1 && found.values[0] == "" && !quoted
 			return found, nil
@@ -140,24 +181,26 @@ func (r *records) nextRecord() (record, error) {
 	}
 }
 
-// values returns the values of the record that was read. They are parts of one text, as most rows are used as a whole.
-func (r *records) values() []string {
-	text, values, begin := string(r.text), make([]string, len(r.ends)), 0
-	for i, end := range r.ends {
-		values[i], begin = text[begin:end], end
+// cutValues returns the values of the record that was read. They are parts of one text, as most rows are used as a whole.
+func (r *records) cutValues() []string {
+	text, begin := string(r.text), 0
+	r.values = r.values[:0]
+	for _, end := range r.lengths {
+		r.values = append(r.values, text[begin:end])
+		begin = end
 	}
-	return values
+	return r.values
 }
 
 // readField reads a value and its delimiter. last reports whether it ends the record; the error is io.EOF if nothing
 // was left to read.
 func (r *records) readField(line int) (quoted, last bool, err error) {
-	head, err := r.in.Peek(1)
-	if len(head) == 0 {
+	head, err := r.rest()
+	if err != nil {
 		return false, true, err
 	}
 	if r.quotes && head[0] == r.quote {
-		_, _ = r.in.Discard(1)
+		r.skip(1)
 		if err := r.readQuoted(line); err != nil {
 			return true, true, err
 		}
@@ -165,17 +208,16 @@ func (r *records) readField(line int) (quoted, last bool, err error) {
 		return true, last, err
 	}
 	for {
-		part, err := r.in.Peek(max(1, r.in.Buffered()))
+		part, err := r.rest()
 		switch {
-		case len(part) > 0:
 		case errors.Is(err, io.EOF):
 			return false, true, nil
-		default:
+		case err != nil:
 			return false, true, err
 		}
 		at := r.plainBytes(part)
 		r.text = append(r.text, part[:at]...)
-		_, _ = r.in.Discard(at)
+		r.skip(at)
 		if at == len(part) {
 			continue
 		}
@@ -189,16 +231,15 @@ func (r *records) readField(line int) (quoted, last bool, err error) {
 			return false, true, &LineError{r.line, errBareQuote}
 		default: // it begins as the delimiter does
 			r.text = append(r.text, c)
-			_, _ = r.in.Discard(1)
+			r.skip(1)
 		}
 	}
 }
 
 // plainBytes returns how many bytes come before one that may end a value without quotes.
 func (r *records) plainBytes(part []byte) int {
-	first := r.delimiter[0]
 	for i, c := range part {
-		if c == '\n' || c == '\r' || c == first || c == r.quote && r.quotes {
+		if r.ends[c] {
 			return i
 		}
 	}
@@ -208,12 +249,11 @@ func (r *records) plainBytes(part []byte) int {
 // readQuoted reads a value up to its closing quote.
 func (r *records) readQuoted(line int) error {
 	for before := byte(0); ; {
-		part, err := r.in.Peek(max(1, r.in.Buffered()))
+		part, err := r.rest()
 		switch {
-		case len(part) > 0:
 		case errors.Is(err, io.EOF):
 			return &LineError{line, errOpenQuote}
-		default:
+		case err != nil:
 			return err
 		}
 		at := bytes.IndexByte(part, r.quote)
@@ -227,11 +267,11 @@ func (r *records) readQuoted(line int) error {
 			before = c
 		}
 		r.text = append(r.text, part[:at]...)
-		_, _ = r.in.Discard(at)
+		r.skip(at)
 		if at == len(part) {
 			continue
 		}
-		_, _ = r.in.Discard(1)
+		r.skip(1)
 		if !r.skipBytes([]byte{r.quote}) {
 			return nil
 		}
@@ -251,15 +291,18 @@ func (r *records) afterClosingQuote() (last bool, err error) {
 	return true, err
 }
 
+// lineEnds are the ends of lines. One that begins another comes after it.
+var lineEnds = [][]byte{[]byte("\n"), []byte("\r\r\n"), []byte("\r\n"), []byte("\r")}
+
 // readEnd reads the end of a line, or of the text.
 func (r *records) readEnd() (ended bool, err error) {
-	for _, end := range []string{"\n", "\r\r\n", "\r\n", "\r"} {
-		if r.skipBytes([]byte(end)) {
+	for _, end := range lineEnds {
+		if r.skipBytes(end) {
 			r.line++
 			return true, nil
 		}
 	}
-	if _, err := r.in.Peek(1); err == nil || !errors.Is(err, io.EOF) {
+	if _, err := r.rest(); err == nil || !errors.Is(err, io.EOF) {
 		return false, err
 	}
 	return true, nil
@@ -267,10 +310,10 @@ func (r *records) readEnd() (ended bool, err error) {
 
 // skipBytes reads the given bytes if they come next.
 func (r *records) skipBytes(next []byte) bool {
-	there, _ := r.in.Peek(len(next)) // an error is seen by who reads on
+	there, _ := r.peek(len(next)) // an error is seen by who reads on
 	if !bytes.Equal(there, next) {
 		return false
 	}
-	_, _ = r.in.Discard(len(next))
+	r.skip(len(next))
 	return true
 }

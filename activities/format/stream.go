@@ -18,10 +18,28 @@ import (
 type PlacedRow struct {
 	Value any
 	Line  int // in which it begins, from 1; 0 in JSON, which has no lines
+	Odd   Oddity
 
+	bytes  int64      // about what it takes in memory; 0 if that is not known
 	end    int64      // where it ends, in bytes of the text; 0 if that is not known
 	next   int        // the line behind it
 	header *csvHeader // of CSV
+}
+
+// Columns returns the columns of the row, which are the same list for all rows with one header; nil if they are not known without a look at it.
+func (r PlacedRow) Columns() []string {
+	if r.header == nil {
+		return nil
+	}
+	return r.header.names
+}
+
+// MemoryBytes estimates the memory that the row takes, in bytes.
+func (r PlacedRow) MemoryBytes() int64 {
+	if r.bytes > 0 {
+		return r.bytes
+	}
+	return memory.ValueBytes(r.Value)
 }
 
 // textPart is the text of a source from its beginning, or from behind a row.

@@ -14,7 +14,7 @@ var atOnce = map[string]string{
 	"TableName.Table": "the statement names it", "TableName.Shown": "of errors and figures",
 	"mode.name": "of plans and errors", "mode.upsert": "Conflict", "mode.replace": "refused: Staged", "mode.conflict": "Conflict",
 	"mergeKey.Key": "Conflict", "mergeKey.forms": "SettleWrite", "mergeKey.sequence": "Conflict", "mergeKey.order": "Conflict", "mergeKey.hardDelete": "refused with rows to delete: IsPlain",
-	"rowSet.Columns": "insertionOf", "rowSet.Rows": "insertionOf", "rowSet.uniform": "insertionOf", "rowSet.numbers": "of errors", "rowSet.origins": "of errors",
+	"rowSet.Columns": "insertionOf", "rowSet.Rows": "insertionOf", "rowSet.uniform": "insertionOf", "rowSet.columnRows": "SettleWrite", "rowSet.numbers": "of errors", "rowSet.origins": "of errors",
 	"stateRows.State": "queueLedger", "stateRows.unneeded": "Seen", "stateRows.known": "Seen", "stateRows.firsts": "Seen", "stateRows.counts": "Met", "stateRows.inOrder": "Seen", "stateRows.chunks": "Seen",
 	"LedgerRecord.Operation": "queueLedger", "LedgerRecord.Fingerprint": "queueLedger", "LedgerRecord.Note": "queueLedger",
 	"schemaChange.changes": "refused: plannedTable.Change", "schemaChange.changing": "of errors of a change", "tableColumns": "insertionOf",

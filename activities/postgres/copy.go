@@ -65,10 +65,13 @@ func (s *copySource) appendRow() error {
 		if i > 0 {
 			s.buffer = append(s.buffer, '\t')
 		}
-		text, isNull, err := columnText(row[name], s.forms[i].text)
+		value := row[name]
+		text, isNull, err := columnText(value, s.forms[i].text)
 		switch {
 		case err != nil:
 			return unencodableError(s.write, s.next, name, err)
+		case hasNUL(value):
+			return nulError(s.write, s.next, name)
 		case isNull:
 			s.buffer = append(s.buffer, `\N`...)
 		default:
@@ -174,11 +177,22 @@ func (e *unsendableError) Unwrap() error { return e.error }
 func refuseNUL(w *sqltool.TableWrite) error {
 	for i, row := range w.Rows {
 		for _, name := range w.Columns {
-			if text, ok := row[name].(string); ok && strings.IndexByte(text, 0) >= 0 {
-				return &unsendableError{tool.Errorf("%s for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot store",
-					w.RowText(w.OriginalNumber(i)), w.Shown, name), name}
+			if hasNUL(row[name]) {
+				return nulError(w, i, name)
 			}
 		}
 	}
 	return nil
+}
+
+// hasNUL reports whether a value is a text with the character U+0000.
+func hasNUL(value any) bool {
+	text, isText := value.(string)
+	return isText && strings.IndexByte(text, 0) >= 0
+}
+
+// nulError is the error of a text with the character U+0000.
+func nulError(w *sqltool.TableWrite, row int, column string) error {
+	return &unsendableError{tool.Errorf("%s for table %q, column %q: the text has the character U+0000, which PostgreSQL cannot store",
+		w.RowText(w.OriginalNumber(row)), w.Shown, column), column}
 }

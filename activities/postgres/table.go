@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,7 +219,7 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 	if len(w.Rows) == 0 {
 		return written, nil
 	}
-	if err := cmp.Or(refuseNUL(w), w.RefuseNoBytes()); err != nil {
+	if err := w.RefuseNoBytes(); err != nil {
 		return written, err
 	}
 	if !t.target.plain && len(w.MissingColumns()) > 0 { // it may have other defaults than those below it
@@ -239,6 +238,9 @@ func (t *tableTx) insertRows(ctx context.Context, w *sqltool.TableWrite) (writte
 		return sqltool.AffectedResult(copied), err
 	case insertion.forms != nil && t.target.tempAllowed && len(w.Rows) >= copyRows:
 		return copyBeside(ctx, t.tx, insertion)
+	}
+	if err := refuseNUL(w); err != nil { // which COPY does row by row
+		return written, err
 	}
 	statement, encode := insertion.parameterStatement()
 	err = sendRows(w.Rows, encode, func(parameters []any) error {

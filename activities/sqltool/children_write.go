@@ -100,7 +100,7 @@ func (c *childTable) rowsOf(w, parents *TableWrite, links []map[string]any) (*Ta
 			return nil, err
 		}
 	}
-	write.readColumns()
+	write.readColumns(nil)
 	write.given = len(write.Rows)
 	return &write, nil
 }

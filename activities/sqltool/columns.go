@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"reprise/interpreter/lists"
 )
 
 // Column is a column of a table that exists.
@@ -150,7 +152,9 @@ func (w *TableWrite) settleColumns(ctx context.Context, tx SchemaTx) (*TableWrit
 		settled.forms = settled.formsOfKey(dialect, columns)
 		settled = *settled.withDeletes()
 	}
-	settled.readColumns()
+	if len(settled.Rows) == 0 || !lists.IsSame(settled.Rows, settled.columnRows) {
+		settled.readColumns(nil)
+	}
 	if err := settled.conformToContract(dialect, columns); err != nil {
 		return &settled, columns, err
 	}
@@ -312,9 +316,14 @@ func columnsOf(rows []map[string]any) (columns []string, uniform bool) {
 	return columns, uniform
 }
 
-// readColumns reads which columns the rows have.
-func (w *TableWrite) readColumns() {
-	w.Columns, w.uniform = columnsOf(w.Rows)
+// readColumns reads which columns the rows have; known are those of each row, nil if that is not known.
+func (w *TableWrite) readColumns(known []string) {
+	if known != nil && len(w.Rows) > 0 && !w.nests {
+		w.Columns, w.uniform = slices.Sorted(slices.Values(known)), true
+	} else {
+		w.Columns, w.uniform = columnsOf(w.Rows)
+	}
+	w.columnRows = w.Rows
 	w.leaveChildren()
 }
 

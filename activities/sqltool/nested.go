@@ -205,7 +205,7 @@ func FindNested(ctx context.Context, tx StagingTx, w *TableWrite) (*TableWrite, 
 	if err := addFound(w, tables); err != nil {
 		return nil, err
 	}
-	w.readColumns()
+	w.readColumns(nil)
 	all := w.AllTables()
 	for i, one := range all {
 		for _, other := range all[:i] {

@@ -131,11 +131,14 @@ const (
 
 // readValue returns the value to send to a column, and what is wrong with it, "" for nothing. Most values are
 // sent unchanged.
-func (r Reader) readValue(value any) (sent any, problem string) {
-	switch value := value.(type) {
+func (r Reader) readValue(given any) (sent any, problem string) {
+	switch value := given.(type) {
 	case string:
 		if !r.list {
-			return r.readText(value)
+			if sent, problem = r.readText(value); sent != nil {
+				return sent, problem
+			}
+			return given, problem
 		}
 	case bool:
 		if r.of == readsText {
@@ -161,7 +164,7 @@ func (r Reader) readValue(value any) (sent any, problem string) {
 			return value, numberAsTime
 		}
 	}
-	return value, ""
+	return given, ""
 }
 
 // mayChange reports whether values of this type may become others in the column. It is called for each value of a
@@ -197,7 +200,7 @@ func (r Reader) readElements(list []any) (sent any, problem string) {
 		if problem != "" {
 			return value, problem
 		}
-		if text, isText := one.(string); isText && text == value {
+		if text, isText := one.(string); one == nil || isText && text == value {
 			continue
 		}
 		if &read[0] == &list[0] {
@@ -208,6 +211,7 @@ func (r Reader) readElements(list []any) (sent any, problem string) {
 	return read, ""
 }
 
+// readText reads a text. sent is nil where the text is sent as it is, so that no memory is needed for most texts.
 func (r Reader) readText(text string) (sent any, problem string) {
 	switch r.of {
 	case readsNumber, readsLike:
@@ -216,43 +220,47 @@ func (r Reader) readText(text string) (sent any, problem string) {
 		truth, is := booleans[text]
 		switch {
 		case !is:
-			return text, noBoolean
+			return nil, noBoolean
 		case r.affine:
 			return truth, ""
 		}
 	case readsInstant:
 		switch {
 		case isMovingTime(text):
-			return text, movingTime
+			return nil, movingTime
 		case isAmbiguousDate(text):
-			return text, ambiguousDate
+			return nil, ambiguousDate
 		}
 	case readsInterval:
 		if numberLike.MatchString(text) {
-			return text, noUnit
+			return nil, noUnit
 		}
 	case readsUTC, readsDay, readsClock:
-		return utcText(r.of, text)
+		inUTC, problem := utcText(r.of, text)
+		if inUTC == text {
+			return nil, problem
+		}
+		return inUTC, problem
 	case readsAll, readsText:
 	}
-	return text, ""
+	return nil, ""
 }
 
-// readNumber reads a text for a column of numbers. SQLite would round one with many digits.
+// readNumber is readText for a column of numbers. SQLite would round one with many digits.
 func (r Reader) readNumber(text string) (sent any, problem string) {
 	switch {
 	case r.of == readsLike:
 		if numberLike.MatchString(text) {
-			return text, becomesNumber
+			return nil, becomesNumber
 		}
 	case isPlainNumber(text):
 		if r.affine && !isExact(text) {
 			return json.Number(text), ""
 		}
 	default:
-		return text, noPlainNumber
+		return nil, noPlainNumber
 	}
-	return text, ""
+	return nil, ""
 }
 
 // isExact reports whether SQLite keeps all digits of a number.

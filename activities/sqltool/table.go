@@ -71,9 +71,11 @@ type TableName struct {
 type rowSet struct {
 	Columns []string // the union of all rows' keys, sorted
 	Rows    []map[string]any
-	uniform bool        // each row has all columns
-	numbers []int       // of each row among those of the call, nil where none was left out
-	origins []rowOrigin // by their numbers, of rows below others
+	uniform bool // each row has all columns
+	// columnRows are the rows that Columns were read from.
+	columnRows []map[string]any
+	numbers    []int       // of each row among those of the call, nil where none was left out
+	origins    []rowOrigin // by their numbers, of rows below others
 }
 
 // mergeKey is how a write finds the row of the table that one of its rows replaces or deletes, and which of the two
@@ -296,7 +298,7 @@ func planWrite(in interpreter.ToolInput) (*TableWrite, error) {
 	if in.Args == nil && in.Result == nil && in.Place == "" { // a sink that has nil writes no row
 		return nil, tool.ConfigErrorf("step %q: there is nothing to write to table %q; set args to a map or a list of maps", in.Step, w.Shown)
 	}
-	if err := w.readRows(in.SinkRows()); err != nil {
+	if err := w.readRows(in.SinkRows(), in.Columns); err != nil {
 		return nil, err
 	}
 	w.misspelt = misspeltNotes(w)
@@ -334,7 +336,8 @@ func (w *TableWrite) readMode(in interpreter.ToolInput) error {
 	return nil
 }
 
-func (w *TableWrite) readRows(rows []any) error {
+// readRows reads the rows; columns are those of each row, nil if that is not known.
+func (w *TableWrite) readRows(rows []any, columns []string) error {
 	for i, row := range rows {
 		fields, ok := row.(map[string]any)
 		if !ok {
@@ -349,9 +352,9 @@ func (w *TableWrite) readRows(rows []any) error {
 				return tool.Errorf("row %d for table %q has no %q, which is the key", i+1, w.Shown, key)
 			}
 		}
-		if mark := fields[w.hardDelete]; w.hardDelete != "" && isFalseMark(mark) {
+		if w.hardDelete != "" && isFalseMark(fields[w.hardDelete]) {
 			return tool.Errorf("row %d for table %q: %s is the text %q, which is truthy, so the row would be deleted; convert it to a boolean in args",
-				i+1, w.Shown, w.hardDelete, mark)
+				i+1, w.Shown, w.hardDelete, fields[w.hardDelete])
 		}
 		w.Rows = append(w.Rows, fields)
 	}
@@ -364,7 +367,7 @@ func (w *TableWrite) readRows(rows []any) error {
 			return err
 		}
 	}
-	w.readColumns()
+	w.readColumns(columns)
 	if len(w.Columns) == 0 && len(w.Rows) > 0 {
 		return tool.Errorf("the rows for table %q have nothing but lists, which go to the tables of children; a row needs at least one column", w.Shown)
 	}

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"reprise/activities/format"
@@ -89,7 +89,7 @@ func (m *move) moveRows(ctx context.Context) (result interpreter.ToolResult, err
 		return m.moveResult(), err
 	}
 	if m.staged && !begun {
-		if _, err := m.table.Write(ctx, m.stagingInput(m.to, interpreter.StagingBegin)); err != nil {
+		if _, err := m.table.Write(ctx, m.stagingInput(m.to, m.at.Round, interpreter.StagingBegin)); err != nil {
 			return interpreter.ToolResult{}, err
 		}
 	}
@@ -127,7 +127,7 @@ func (m *move) read(ctx context.Context, begun bool) error {
 
 // recallPlace asks the table for the progress of earlier attempts; begun is false if none has written anything.
 func (m *move) recallPlace(ctx context.Context) (begun bool, err error) {
-	asked := m.stagingInput(m.to, "")
+	asked := m.stagingInput(m.to, m.at.Round, "")
 	asked.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey}
 	entries, err := m.table.RecallNotes(ctx, asked)
 	if err != nil || len(entries) == 0 {
@@ -153,7 +153,7 @@ func (m *move) publishesFiles() bool { return m.staged && m.to.Tool == "file" }
 
 // recallPublished asks the files how many rows an attempt before has published. They publish what it has rejected, if it could not.
 func (m *move) recallPublished(ctx context.Context) error {
-	in := m.stagingInput(m.to, interpreter.StagingPublish)
+	in := m.stagingInput(m.to, m.at.Round, interpreter.StagingPublish)
 	in.OperationKey, in.Page, in.Note = m.batchKey(m.at.Entry), m.at.Entry, &m.noted
 	written, err := m.table.Write(ctx, in)
 	if err == nil {
@@ -264,13 +264,13 @@ func (m *move) changedError() error {
 	}
 }
 
-// writeBatches writes the rest of the source after the place. The next batch is read while one is written.
+// writeBatches writes the rest of the source after the place. The next batch is read and prepared while one is written.
 func (m *move) writeBatches(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
-	batches := make(chan batch)
+	batches, at := make(chan batch), m.at
 	go func() {
 		defer close(batches)
-		m.readBatches(reading, &interpreter.SourcePlace{Rows: m.at.Rows}, batches)
+		m.readBatches(reading, at, batches)
 	}()
 	defer func() {
 		stop()
@@ -289,10 +289,15 @@ func (m *move) writeBatches(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// readBatches reads batches until the source or ctx ends. A batch is sent once it is known whether it is the last one; the last thing that is sent may be an
-// error.
-func (m *move) readBatches(ctx context.Context, after *interpreter.SourcePlace, batches chan<- batch) {
+// readBatches reads what follows a place in batches, until the source or ctx ends. A batch is sent once it is known whether it is the last one; the last
+// thing that is sent may be an error.
+func (m *move) readBatches(ctx context.Context, at place, batches chan<- batch) {
 	send := func(b batch) bool {
+		if b.err == nil {
+			b.write = m.prepareWrite(ctx, at, b)
+			tryPrepare(b.write)
+			at.Entry, at.Rows = at.Entry+1, at.Rows+int64(len(b.rows))
+		}
 		select {
 		case batches <- b:
 			return true
@@ -301,12 +306,12 @@ func (m *move) readBatches(ctx context.Context, after *interpreter.SourcePlace, 
 		}
 	}
 	next := batch{}
-	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes, after) {
+	for row, err := range m.source.ReadRows(ctx, m.options, m.tool.res.MaxResponseBytes, &interpreter.SourcePlace{Rows: at.Rows}) {
 		if err != nil {
 			send(batch{err: err})
 			return
 		}
-		size := memory.ValueBytes(row.Value)
+		size := row.MemoryBytes()
 		if len(next.rows) >= m.rows || len(next.rows) > 0 && next.size+size > bytesOfBatch {
 			if !send(next) {
 				return
@@ -314,6 +319,9 @@ func (m *move) readBatches(ctx context.Context, after *interpreter.SourcePlace, 
 			next = batch{}
 		}
 		next.addRow(row, size)
+		if row.Odd != format.NotOdd {
+			next.odd = append(next.odd, row.Odd.Note(at.Rows+int64(len(next.rows)), m.what()))
+		}
 	}
 	next.last = true
 	send(next)
@@ -322,15 +330,25 @@ func (m *move) readBatches(ctx context.Context, after *interpreter.SourcePlace, 
 // batch are rows that are written together.
 type batch struct {
 	rows  []any
-	lines []int  // in which they begin
-	size  int64  // about what they take in memory
-	bytes int64  // that they took on their way, of a source whose bytes are not known before
-	key   []byte // of the last row, in the order of a query
-	last  bool
-	err   error // of the source behind the batches before; such a batch has no rows
+	lines []int // in which they begin
+	// columns are those of each of the rows; nil if that is not known.
+	columns []string
+	odd     []string // notes about rows that are probably no data
+	size    int64    // about what they take in memory
+	bytes   int64    // that they took on their way, of a source whose bytes are not known before
+	key     []byte   // of the last row, in the order of a query
+	last    bool
+	write   func() (batchWrite, error)
+	err     error // of the source behind the batches before; such a batch has no rows
 }
 
 func (b *batch) addRow(row format.PlacedRow, size int64) {
+	if columns := row.Columns(); len(b.rows) == 0 || !lists.IsSame(columns, b.columns) {
+		b.columns = columns
+		if len(b.rows) > 0 {
+			b.columns = nil
+		}
+	}
 	b.rows, b.lines, b.size = append(b.rows, row.Value), append(b.lines, row.Line), b.size+size
 }
 
@@ -348,19 +366,16 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 		next.Batches--
 	}
 	next.Read, next.Done = b.last, b.last && !m.staged
-	if m.source != nil && cmp.Or(m.options.Format, m.source.Format) == format.CSV {
-		m.addNotes(format.OddRows(b.rows, m.what(), m.at.Rows))
-	}
-	in, notes, err := m.batchInput(ctx, b.rows)
+	m.addNotes(b.odd)
+	prepared, err := b.write()
 	if err == nil {
-		in = m.stagingInput(in, "")
 		var written interpreter.ToolResult
-		if written, err = m.enterBatch(ctx, in, next); err == nil {
+		if written, err = m.enterBatch(ctx, prepared.in, next); err == nil {
 			m.at.LeftOut, m.at.Written = m.at.LeftOut.Plus(written.Meta.LeftOut), m.at.Written.Plus(written.Meta.Rows)
 			if written.Noted != nil || written.Meta.Rows == nil { // of a write before, or of a file, which counts nothing
 				m.at.Written = m.at.Written.Plus(m.givenRows())
 			}
-			m.addNotes(notes)
+			m.addNotes(prepared.notes)
 			m.addNotes(written.Meta.Notes)
 			tool.MarkProgress(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
 			return nil
@@ -369,14 +384,44 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 	return m.placeError(err, b)
 }
 
-// batchInput returns the write of a batch, with its rows in shape.
-func (m *move) batchInput(ctx context.Context, rows []any) (in interpreter.ToolInput, notes []string, err error) {
+// batchWrite is the write of a batch.
+type batchWrite struct {
+	in    interpreter.ToolInput // with its rows in shape
+	notes []string              // of the expressions over rows
+}
+
+// prepareWrite returns a function that prepares the write of a batch that follows a place, once. It uses nothing that changes while batches are written.
+func (m *move) prepareWrite(ctx context.Context, at place, b batch) func() (batchWrite, error) {
+	return sync.OnceValues(func() (write batchWrite, err error) {
+		if write.in, write.notes, err = m.shapeRows(ctx, b); err != nil {
+			return write, err
+		}
+		m.enterAt(&write.in, at, len(b.rows))
+		write.in = m.stagingInput(write.in, at.Round, "")
+		if preparer, ok := m.table.(tool.Preparer); ok && write.in.Secret == nil {
+			in := write.in
+			write.in.Prepared = sync.OnceValue(func() any { return preparer.Prepare(in) })
+			write.in.Prepared()
+		}
+		return write, nil
+	})
+}
+
+// tryPrepare prepares a write. If that panics, so does who writes it, where it is reported.
+func tryPrepare(write func() (batchWrite, error)) {
+	defer func() { _ = recover() }()
+	_, _ = write()
+}
+
+// shapeRows returns the write of a batch, with its rows in shape.
+func (m *move) shapeRows(ctx context.Context, b batch) (in interpreter.ToolInput, notes []string, err error) {
 	in = m.to
-	in.Args = &expression.Value{Data: rows}
-	if in.Shape = m.in.Shape; in.Shape == nil || len(rows) == 0 {
+	in.Args, in.Columns = &expression.Value{Data: b.rows}, b.columns
+	if in.Shape = m.in.Shape; in.Shape == nil || len(b.rows) == 0 {
 		in.Shape = nil
 		return in, nil, nil
 	}
+	in.OwnsRows = true
 	shaped, err := m.tool.options.Reshape(ctx, in)
 	if err != nil {
 		if !tool.IsContextError(err) {
@@ -387,16 +432,19 @@ func (m *move) batchInput(ctx context.Context, rows []any) (in interpreter.ToolI
 	return in.WithRows(shaped), shaped.Notes, nil
 }
 
+// enterAt names the write of the rows that follow a place.
+func (m *move) enterAt(in *interpreter.ToolInput, at place, rows int) {
+	in.OperationKey, in.Page = m.batchKey(at.Entry+1), at.Entry+1
+	in.Fingerprint = expression.ShortDigest([]any{at.Source, int(at.Rows), int(at.Rows) + rows})
+}
+
 // enterBatch writes rows and records in the same transaction the position in the file after them.
 func (m *move) enterBatch(ctx context.Context, in interpreter.ToolInput, next place) (interpreter.ToolResult, error) {
 	continuation, err := json.Marshal(next)
 	if err != nil {
 		return interpreter.ToolResult{}, err
 	}
-	in.OperationKey = m.batchKey(next.Entry)
-	in.Fingerprint = expression.ShortDigest([]any{next.Source, int(m.at.Rows), int(next.Rows)})
 	in.Note = &interpreter.LedgerEntry{Call: m.in.OperationKey, Written: next.Entry, Continuation: continuation}
-	in.Page = next.Entry
 	written, err := m.table.Write(ctx, in)
 	switch {
 	case err != nil:
@@ -418,10 +466,10 @@ func (m *move) enterBatch(ctx context.Context, in interpreter.ToolInput, next pl
 }
 
 // stagingInput returns a write whose rows are published at the end, if they are.
-func (m *move) stagingInput(in interpreter.ToolInput, do interpreter.StagingStep) interpreter.ToolInput {
+func (m *move) stagingInput(in interpreter.ToolInput, round int, do interpreter.StagingStep) interpreter.ToolInput {
 	if m.staged {
 		const length = 20 // 80 bits, in hexadecimal
-		in.Staging = &interpreter.Staging{ID: expression.Digest("transfer", m.in.OperationKey)[:length], Round: m.at.Round, Do: do}
+		in.Staging = &interpreter.Staging{ID: expression.Digest("transfer", m.in.OperationKey)[:length], Round: round, Do: do}
 	}
 	return in
 }
@@ -435,7 +483,9 @@ func (m *move) publishStaged(ctx context.Context) error {
 		of.Written = m.at.Rows
 		next.Written = of.ToRows()
 	}
-	written, err := m.enterBatch(ctx, m.stagingInput(m.to, interpreter.StagingPublish), next)
+	in := m.stagingInput(m.to, m.at.Round, interpreter.StagingPublish)
+	m.enterAt(&in, m.at, 0)
+	written, err := m.enterBatch(ctx, in, next)
 	if m.publishesFiles() {
 		m.countPublished(written)
 	} else {

@@ -61,6 +61,7 @@ func (m *move) pages(ctx context.Context) error {
 		case next.size < bytesOfBatch/2:
 			most = min(m.rows, 2*most)
 		}
+		next.write = m.prepareWrite(ctx, m.at, next)
 		if err := m.writeBatch(ctx, next); err != nil {
 			return err
 		}

@@ -239,8 +239,10 @@ func CompareNumbers(x, y any) int {
 		switch b := y.(type) {
 		case int:
 			return cmp.Compare(a, b)
-		case float64: // b has a fraction or is beyond int, so rounding a does not change the result
-			if b != math.Trunc(b) {
+		case float64:
+			const exact = 1 << 53 // up to which float64 has all whole numbers
+			// Where b has a fraction, or a is not rounded, the conversion of a does not change the result.
+			if b != math.Trunc(b) || -exact <= a && a <= exact {
 				return cmp.Compare(float64(a), b)
 			}
 		}

@@ -55,3 +55,8 @@ func First[E any](list []E, match func(E) bool) E {
 	var none E
 	return none
 }
+
+// IsSame reports whether two lists have the same elements in the same memory, without a look at them.
+func IsSame[E any](list, other []E) bool {
+	return len(list) == len(other) && (len(list) == 0 || &list[0] == &other[0])
+}

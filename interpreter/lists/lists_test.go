@@ -48,3 +48,12 @@ func TestPick(t *testing.T) {
 	require.Equal(t, []string{"2", "1"}, lists.Pick([]int{4, 1, 2}, half))
 	require.Nil(t, lists.Pick([]int{1}, half))
 }
+
+func TestIsSame(t *testing.T) {
+	t.Parallel()
+	list := []int{1, 2}
+	require.True(t, lists.IsSame(list, list))
+	require.True(t, lists.IsSame(nil, []int{}))
+	require.False(t, lists.IsSame(list, []int{1, 2}))
+	require.False(t, lists.IsSame(list, list[:1]))
+}
