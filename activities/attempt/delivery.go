@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,10 +201,10 @@ func (d *Delivery) recordReceives(ctx context.Context, place int) {
 
 // recordProgress records that part of the attempt is permanently done. Workers lost before no longer count, because
 // what is left did not lose them.
-func (d *Delivery) recordProgress(ctx context.Context, done interpreter.HostedStep) {
+func (d *Delivery) recordProgress(ctx context.Context, done *interpreter.HostedStep) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.State.Acted, d.State.Cut, d.State.Received, d.step = 0, 0, nil, &done
+	d.State.Acted, d.State.Cut, d.State.Received, d.step = 0, 0, nil, cmp.Or(done, d.step)
 	if time.Since(d.reported) >= heartbeat.ProgressInterval(ctx) {
 		d.reported = time.Now()
 		_ = d.recordState(ctx)
@@ -358,7 +359,7 @@ func (b *beginning) MarkReceiving(ctx context.Context) {
 }
 
 // MarkProgress records that more of the attempt is done permanently.
-func (b *beginning) MarkProgress(ctx context.Context, done interpreter.HostedStep) {
+func (b *beginning) MarkProgress(ctx context.Context, done *interpreter.HostedStep) {
 	if !b.hosted {
 		b.delivery.recordProgress(ctx, done)
 	}

@@ -141,6 +141,7 @@ func (l *landing) storeParts(ctx context.Context, ended bool) error {
 			return p.giveUp(ctx, err)
 		}
 		p.stored += size
+		tool.MarkProgress(ctx, nil)
 	}
 	if ended {
 		p.buffer = nil

@@ -22,8 +22,8 @@ type Attempt interface {
 	// MarkReceiving is called before the tool reads much data at once.
 	MarkReceiving(ctx context.Context)
 	// MarkProgress is called after a part of a long attempt is permanently done. done has the
-	// rows so far, which the next delivery of the attempt does not repeat.
-	MarkProgress(ctx context.Context, done interpreter.HostedStep)
+	// rows so far, which the next delivery of the attempt does not repeat; nil where no row was written since.
+	MarkProgress(ctx context.Context, done *interpreter.HostedStep)
 	// Propagate adds the request headers that identify the attempt to the other side.
 	Propagate(ctx context.Context, headers http.Header)
 }
@@ -67,7 +67,7 @@ func AwaitMemory(ctx context.Context) {
 
 // MarkProgress is called by a tool after a part of a long attempt is permanently done. If the
 // worker is lost later, that part was not the cause.
-func MarkProgress(ctx context.Context, done interpreter.HostedStep) {
+func MarkProgress(ctx context.Context, done *interpreter.HostedStep) {
 	if host := AttemptOf(ctx); host != nil {
 		host.MarkProgress(ctx, done)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	activityhttp "reprise/activities/http"
+	"reprise/activities/tool"
+	"reprise/interpreter"
 )
 
 // bodies is the store of several workers, in parts of a few bytes.
@@ -62,6 +64,41 @@ func (b *bodies) RemoveObjects(_ context.Context, prefix string) error {
 func (w *world) onWorker(store *bodies) {
 	w.res.Bodies = store
 	w.web = activityhttp.New(w.res, nil)
+}
+
+// progressing is the host of an attempt that counts what is permanently done.
+type progressing struct {
+	tool.Attempt
+
+	parts, batches int
+}
+
+func (*progressing) Begin(context.Context) error            { return nil }
+func (*progressing) MarkAnswered()                          {}
+func (*progressing) MarkReceiving(context.Context)          {}
+func (*progressing) Propagate(context.Context, http.Header) {}
+
+func (p *progressing) MarkProgress(_ context.Context, done *interpreter.HostedStep) {
+	if done == nil {
+		p.parts++
+	} else {
+		p.batches++
+	}
+}
+
+// TestLandedPartsAreProgress: each part of a body that is stored is progress, as each batch is. A load whose workers are lost one after the other while the body
+// is downloaded does not look like a request that crashes its workers.
+func TestLandedPartsAreProgress(t *testing.T) {
+	t.Parallel()
+	content := orders(1, 40, "one")
+	w := newWorld(t)
+	s := newServer(t, func(_ int, w http.ResponseWriter, r *http.Request) { serve(w, r, `"1"`, content) })
+	w.onWorker(&bodies{})
+	host := &progressing{}
+	_, err := w.attemptIn(tool.WithAttempt(t.Context(), host), "k", &mortal{Ledger: w.sql["sqlite"]}, "sqlite", map[string]any{"from": s.from(), "to": w.table("sqlite")}, nil)
+	require.NoError(t, err)
+	require.Equal(t, (len(content)+bytesOfPart-1)/bytesOfPart, host.parts)
+	require.Equal(t, 1, host.batches)
 }
 
 // TestLandedBodiesOutliveWorkers: whatever a worker was lost at while it downloads, another one requests only what is not stored yet. Once all is stored,

@@ -377,7 +377,7 @@ func (m *move) writeBatch(ctx context.Context, b batch) error {
 			}
 			m.addNotes(prepared.notes)
 			m.addNotes(written.Meta.Notes)
-			tool.MarkProgress(ctx, interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
+			tool.MarkProgress(ctx, &interpreter.HostedStep{Step: m.in.Step, Visit: m.in.Visit, At: time.Now().UTC(), Rows: m.movedRows()})
 			return nil
 		}
 	}
