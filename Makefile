@@ -130,8 +130,9 @@ long: bin/devserver ## run loops of every size in every way, then 50,000 forged 
 	@$(MAKE) bench BENCHFLAGS='-only scale'
 
 .PHONY: record-histories
-record-histories: bin/devserver ## record the stored histories of workflows/ afresh, from real runs
-	@go test ./internal/test/e2e -count=1 -timeout 60m -record-histories
+record-histories: bin/devserver ## record the histories of a release from real runs, which later builds replay (RELEASE=v0.2.0)
+	@test -n "$(RELEASE)" || { echo 'record-histories: name the release: make record-histories RELEASE=v0.2.0' >&2; exit 2; }
+	@go test ./internal/test/e2e -count=1 -timeout 60m -record-histories releases/$(RELEASE) -run "^($$(grep -rlE 'w\.recordAs\(' internal/test/e2e/*_test.go | xargs awk '/^func Test/ {sub(/^func /, ""); sub(/\(.*/, ""); name = $$0} /w\.recordAs\(/ {print name}' | sort -u | paste -sd'|'))$$"
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (30s), or those that FUZZ matches

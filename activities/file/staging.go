@@ -91,7 +91,7 @@ func (t *Tool) writeStaged(ctx context.Context, in interpreter.ToolInput, w *obj
 	case interpreter.StagingBegin:
 		return interpreter.ToolResult{}, nil
 	case interpreter.StagingPublish:
-		defer memory.CollectSooner()()
+		defer memory.CollectSooner(memory.PercentBesideParts)()
 		if w.paths != nil {
 			return t.publishPaths(ctx, in, w)
 		}

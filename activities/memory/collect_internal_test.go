@@ -16,17 +16,17 @@ func TestCollectSooner(t *testing.T) {
 		return found
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(usualPercent))
-	first, second := CollectSooner(), CollectSooner()
-	require.Equal(t, soonerPercent, percent())
+	first, second := CollectSooner(PercentBesideParts), CollectSooner(PercentBesideRows)
+	require.Equal(t, PercentBesideParts, percent())
 	first()
 	first()
-	require.Equal(t, soonerPercent, percent())
+	require.Equal(t, PercentBesideRows, percent())
 	second()
 	require.Equal(t, usualPercent, percent())
 
 	const operators = 200
 	debug.SetGCPercent(operators)
-	release := CollectSooner()
+	release := CollectSooner(PercentBesideRows)
 	require.Equal(t, operators, percent())
 	release()
 	require.Equal(t, operators, percent())

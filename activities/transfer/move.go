@@ -96,6 +96,7 @@ func (m *move) moveRows(ctx context.Context) (result interpreter.ToolResult, err
 	if err := memory.AcquireBatches(ctx, 2*bytesOfBatch); err != nil {
 		return interpreter.ToolResult{}, err
 	}
+	defer memory.CollectSooner(memory.PercentBesideRows)()
 	if err := m.read(ctx, begun); err != nil {
 		return interpreter.ToolResult{}, err
 	}

@@ -41,9 +41,9 @@ import (
 	"reprise/workflows/protocol"
 )
 
-// recordHistories makes the tests that call keep write their histories to
-// workflows/testdata/histories: make record-histories.
-var recordHistories = flag.Bool("record-histories", false, "write the stored histories of package workflows")
+// recordHistories makes the tests that call recordAs write their histories to a folder of workflows/testdata:
+// make record-histories.
+var recordHistories = flag.String("record-histories", "", "write histories to this folder of workflows/testdata")
 
 func TestMain(m *testing.M) {
 	if os.Getenv("TEST_NO_CACHE") != "" {
@@ -184,8 +184,8 @@ func (w *world) workWith(c client.Client) {
 // recordAs has the histories of the next run stored under a name, when they are
 // being recorded.
 func (w *world) recordAs(name string) {
-	if *recordHistories {
-		w.record = filepath.Join("..", "..", "..", "workflows", "testdata", "histories", name)
+	if *recordHistories != "" {
+		w.record = filepath.Join("..", "..", "..", "workflows", "testdata", *recordHistories, name)
 	}
 }
 

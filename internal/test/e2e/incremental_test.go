@@ -147,6 +147,9 @@ func TestRowsComeOnce(t *testing.T) {
 			require.Equal(t, "1 2 3", orderIDs(w, db))
 			require.Empty(t, first.Warnings)
 			api.add(change(4, "2026-01-03"), change(5, "9999-01-01"))
+			if name == "asc" {
+				w.recordAs("incremental")
+			}
 			second := w.endsAs(w.start(w.kept(source), workload), interpreter.Completed)
 			require.Equal(t, "1 2 3 4 5", orderIDs(w, db))
 			require.Contains(t, strings.Join(second.Warnings, "\n"), "1 row dated after the start of the call")
@@ -214,6 +217,9 @@ func TestSlices(t *testing.T) {
 			require.Equal(t, []string{"2026-01-01", "2026-01-11", "2026-01-21"}, api.since)
 			api.request = nil
 			api.add(change(8, "2026-01-31"), change(9, "2026-02-05"))
+			if words == "row_order: asc" {
+				w.recordAs("slices")
+			}
 			w.endsAs(w.start(w.kept(source), map[string]any{"api": api.url}), interpreter.Completed)
 			require.Equal(t, "1 2 3 4 5 6 7 8", orderIDs(w, db))
 			require.Equal(t, []string{"2026-01-23", "2026-02-02"}, api.since[3:])

@@ -50,6 +50,7 @@ func (w *world) startWith(input protocol.Input, at time.Time) client.WorkflowRun
 func TestPartitionsOfRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorking(t)
+	w.recordAs("partition")
 	source := daily("days-"+w.queue, givesPartition)
 	at := func(text string) time.Time {
 		t.Helper()

@@ -163,6 +163,9 @@ func TestSourceThatMoves(t *testing.T) {
 			t.Parallel()
 			w := newWorking(t)
 			api := newSourceAPI(t, 30, 6, 2)
+			if name == "batches" {
+				w.recordAs("source")
+			}
 			data := w.completes(sourceBook(loop), map[string]any{"ids": api.URL}).(map[string]any)
 			given := api.given()
 			require.Len(t, given, 180)

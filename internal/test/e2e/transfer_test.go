@@ -40,6 +40,7 @@ func TestTransferOutlivesItsWorkers(t *testing.T) {
 	}))
 	t.Cleanup(source.Close)
 	w := newWorld(t)
+	w.recordAs("transfer")
 	worker := w.spawn()
 	run := w.start(`apiVersion: reprise/v1
 kind: Playbook
