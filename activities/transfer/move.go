@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -320,7 +321,8 @@ func (m *move) readBatches(ctx context.Context, at place, batches chan<- batch) 
 			next = batch{}
 		}
 		next.addRow(row, size)
-		if row.Odd != format.NotOdd {
+		if row.Odd != format.NotOdd && !slices.Contains(next.oddities, row.Odd) {
+			next.oddities = append(next.oddities, row.Odd)
 			next.odd = append(next.odd, row.Odd.Note(at.Rows+int64(len(next.rows)), m.what()))
 		}
 	}
@@ -333,22 +335,23 @@ type batch struct {
 	rows  []any
 	lines []int // in which they begin
 	// columns are those of each of the rows; nil if that is not known.
-	columns []string
-	odd     []string // notes about rows that are probably no data
-	size    int64    // about what they take in memory
-	bytes   int64    // that they took on their way, of a source whose bytes are not known before
-	key     []byte   // of the last row, in the order of a query
-	last    bool
-	write   func() (batchWrite, error)
-	err     error // of the source behind the batches before; such a batch has no rows
+	columns  []string
+	oddities []format.Oddity
+	odd      []string // a note about the first row of each of the oddities
+	size     int64    // about what they take in memory
+	bytes    int64    // that they took on their way, of a source whose bytes are not known before
+	key      []byte   // of the last row, in the order of a query
+	last     bool
+	write    func() (batchWrite, error)
+	err      error // of the source behind the batches before; such a batch has no rows
 }
 
 func (b *batch) addRow(row format.PlacedRow, size int64) {
-	if columns := row.Columns(); len(b.rows) == 0 || !lists.IsSame(columns, b.columns) {
+	switch columns := row.Columns(); {
+	case len(b.rows) == 0:
 		b.columns = columns
-		if len(b.rows) > 0 {
-			b.columns = nil
-		}
+	case !lists.IsSame(columns, b.columns):
+		b.columns = nil
 	}
 	b.rows, b.lines, b.size = append(b.rows, row.Value), append(b.lines, row.Line), b.size+size
 }

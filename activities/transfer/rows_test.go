@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"reprise/activities/file"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -121,5 +123,28 @@ func TestRowsWithinJSONArriveOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, w.rows("sqlite"), 5, key)
 		}
+	}
+}
+
+// TestOddRowsAreNotedOnce: a batch has one note about each kind of rows that are probably no data, with the number of its first row in the source.
+func TestOddRowsAreNotedOnce(t *testing.T) {
+	t.Parallel()
+	const text = "id,name,note\n1,a,b\nid,name,note\n,,\n,,\nid,name,note\n2,c,d\n"
+	for batch, want := range map[int][]int{100: {2, 3}, 3: {2, 3, 4, 5}} {
+		w := newWorld(t)
+		w.sql["file"] = file.New(w.res)
+		w.put("orders.csv", []byte(text))
+		result, err := w.move("k", "file", map[string]any{
+			"from": map[string]any{"tool": "file", "path": "orders.csv"}, "to": map[string]any{"tool": "file", "path": "out.jsonl"}, "batch": batch,
+		})
+		require.NoError(t, err)
+		var rows []int
+		for _, note := range result.Meta.Notes {
+			var row int
+			_, err := fmt.Sscanf(note, "row %d of orders.csv has ", &row)
+			require.NoError(t, err, note)
+			rows = append(rows, row)
+		}
+		require.Equal(t, want, rows, result.Meta.Notes)
 	}
 }
