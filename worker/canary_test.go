@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -265,64 +264,93 @@ workflow:
 output: "{{ [call.stats, query.stats] }}"
 `
 
-// TestNoStoredSecretIsLeft: secrets of each kind of connection come from each store, are refused, repeated and exchanged for tokens, which
-// are repeated too. A worker with all its outputs leaves none of them anywhere.
-func TestNoStoredSecretIsLeft(t *testing.T) {
-	t.Parallel()
-	env, api, folder := testenv.Temporal(t), newLeakyAPI(t), t.TempDir()
-	queue := env.NewTaskQueue()
+// canaryWorld is a worker with secrets in all stores.
+type canaryWorld struct {
+	*testing.T
+
+	env           *testenv.Env
+	api           *leakyAPI
+	queue, folder string
+	variables     []string          // of the worker
+	canaries      map[string]string // secrets by connection, or by what they are
+	logins        []string          // workflows of refresh tokens
+
+	connections      map[string]json.RawMessage
+	calls, databases []any // what the playbook is to try
+}
+
+func newCanaryWorld(t *testing.T) *canaryWorld {
+	t.Helper()
+	w := &canaryWorld{T: t, env: testenv.Temporal(t), api: newLeakyAPI(t), folder: t.TempDir()}
+	w.queue = w.env.NewTaskQueue()
 	for _, name := range []string{"files", "secrets", "spool"} {
-		require.NoError(t, os.Mkdir(filepath.Join(folder, name), 0o700))
+		require.NoError(t, os.Mkdir(filepath.Join(w.folder, name), 0o700))
 	}
 	vaultToken, awsKey, sealing := newCanary(1), newCanary(2), seal.NewKey()
-	variables := []string{
-		workerVariable + "=1", seal.Variable + "=" + sealing, "VAULT_ADDR=" + api.URL, "VAULT_TOKEN=" + vaultToken, "AWS_ENDPOINT_URL=" + api.URL,
-		"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=ID", "AWS_SECRET_ACCESS_KEY=" + awsKey, "OTEL_EXPORTER_OTLP_ENDPOINT=" + api.URL,
+	w.canaries = map[string]string{"the token of Vault": vaultToken, "the key of AWS": awsKey, "the key that encrypts": sealing}
+	w.variables = []string{
+		workerVariable + "=1", seal.Variable + "=" + sealing, "VAULT_ADDR=" + w.api.URL, "VAULT_TOKEN=" + vaultToken, "AWS_ENDPOINT_URL=" + w.api.URL,
+		"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=ID", "AWS_SECRET_ACCESS_KEY=" + awsKey, "OTEL_EXPORTER_OTLP_ENDPOINT=" + w.api.URL,
 	}
-	canaries := map[string]string{"the token of Vault": vaultToken, "the key of AWS": awsKey, "the key that encrypts": sealing}
-	connections := map[string]json.RawMessage{"broken": json.RawMessage(fmt.Sprintf(`{"bearer": {"from": "vault", "path": "kv/data/nothing"}, "host": %q}`, api.URL))}
-	workload := map[string]any{"calls": []any{map[string]any{"auth": "broken", "url": "/call/text"}}}
-	databases, calls, logins := []any{}, workload["calls"].([]any), []string{}
+	w.connections = map[string]json.RawMessage{"broken": json.RawMessage(fmt.Sprintf(`{"bearer": {"from": "vault", "path": "kv/data/nothing"}, "host": %q}`, w.api.URL))}
+	w.calls = []any{map[string]any{"auth": "broken", "url": "/call/text"}}
 	database, err := url.Parse(testenv.Postgres(t).URL)
 	require.NoError(t, err)
 	database.User = url.User("nobody")
-	for kind, settings := range withDatabase(database.String()) {
-		for source, secret := range canarySources {
-			name := strings.ReplaceAll(queue, "-", "_") + "_" + kind + "_" + source
-			canary := newCanary(10 + len(canaries))
-			canaries[name], api.stored[name] = canary, canary
-			require.NoError(t, os.WriteFile(filepath.Join(folder, "secrets", name), []byte(canary), 0o600))
-			variables = append(variables, name+"="+canary)
-			mode := map[bool]string{true: "ok", false: "text"}[source == "file" || source == "vault"]
-			settings := strings.NewReplacer("SECRET", strings.ReplaceAll(secret, "NAME", name), "API", api.URL, "MODE", mode).Replace(settings)
-			connections[name] = json.RawMessage(settings)
-			if kind == "database" {
-				databases = append(databases, name)
-				continue
-			}
-			if kind == "refresh" {
-				logins = append(logins, login.WorkflowID(name))
-			}
-			for _, mode := range canaryModes {
-				calls = append(calls, map[string]any{"auth": name, "url": "/call/" + mode})
-			}
+	for source := range canarySources {
+		for kind, settings := range canaryKinds {
+			w.connect(kind, source, settings)
 		}
+		w.connect(canaryDatabase, source, fmt.Sprintf(`{"url": %q, "password": SECRET}`, database))
 	}
-	workload["calls"], workload["databases"] = calls, databases
-	text, err := json.Marshal(connections)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "connections.yaml"), text, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "egress.yaml"), []byte("private: allow\n"), 0o600))
+	return w
+}
 
-	command := exec.Command(os.Args[0], "--address", env.Address, "--namespace", env.Namespace, "--task-queue", queue, "--log-level", "debug", "--log-format", "json",
+// canaryDatabase is the kind of a connection with a password that its database refuses.
+const canaryDatabase = "database"
+
+// connect adds a connection whose secret is in a store. Half of those that log in are refused.
+func (w *canaryWorld) connect(kind, source, settings string) {
+	w.Helper()
+	name := strings.ReplaceAll(w.queue, "-", "_") + "_" + kind + "_" + source
+	canary := newCanary(10 + len(w.canaries))
+	w.canaries[name], w.api.stored[name] = canary, canary
+	require.NoError(w, os.WriteFile(filepath.Join(w.folder, "secrets", name), []byte(canary), 0o600))
+	w.variables = append(w.variables, name+"="+canary)
+	mode := "text"
+	if source == "file" || source == "vault" {
+		mode = "ok"
+	}
+	secret := strings.ReplaceAll(canarySources[source], "NAME", name)
+	w.connections[name] = json.RawMessage(strings.NewReplacer("SECRET", secret, "API", w.api.URL, "MODE", mode).Replace(settings))
+	switch kind {
+	case canaryDatabase:
+		w.databases = append(w.databases, name)
+		return
+	case "refresh":
+		w.logins = append(w.logins, login.WorkflowID(name))
+	}
+	for _, mode := range canaryModes {
+		w.calls = append(w.calls, map[string]any{"auth": name, "url": "/call/" + mode})
+	}
+}
+
+// startWorker starts the worker with all its outputs, and returns where its metrics are.
+func (w *canaryWorld) startWorker() (process *childproc.Process, metrics string) {
+	w.Helper()
+	text, err := json.Marshal(w.connections)
+	require.NoError(w, err)
+	require.NoError(w, os.WriteFile(filepath.Join(w.folder, "connections.yaml"), text, 0o600))
+	require.NoError(w, os.WriteFile(filepath.Join(w.folder, "egress.yaml"), []byte("private: allow\n"), 0o600))
+	command := exec.Command(os.Args[0], "--address", w.env.Address, "--namespace", w.env.Namespace, "--task-queue", w.queue, "--log-level", "debug", "--log-format", "json",
 		"--metrics-address", "127.0.0.1:0", "--log-file", "worker.jsonl", "--connections", "connections.yaml", "--egress", "egress.yaml", "--secrets-directory", "secrets",
-		"--token-spool", "spool", "--audit-log", "audit.jsonl", "--directory", "files", "--payload-store", "file://"+filepath.Join(folder, "payloads")+"?create_dir=true")
-	command.Dir, command.Env = folder, append(os.Environ(), variables...)
-	process, err := childproc.Start(command)
-	require.NoError(t, err)
-	t.Cleanup(process.Kill)
+		"--token-spool", "spool", "--audit-log", "audit.jsonl", "--directory", "files", "--payload-store", "file://"+filepath.Join(w.folder, "payloads")+"?create_dir=true")
+	command.Dir, command.Env = w.folder, append(os.Environ(), w.variables...)
+	process, err = childproc.Start(command)
+	require.NoError(w, err)
+	w.Cleanup(process.Kill)
 	var said struct{ Metrics string }
-	require.Eventually(t, func() bool {
+	require.Eventually(w, func() bool {
 		for line := range strings.Lines(process.Output.String()) {
 			if strings.Contains(line, `"metrics"`) && json.Unmarshal([]byte(line), &said) == nil {
 				return true
@@ -330,11 +358,19 @@ func TestNoStoredSecretIsLeft(t *testing.T) {
 		}
 		return false
 	}, testenv.Within(time.Minute), 20*time.Millisecond, "%s", process.Output)
+	return process, said.Metrics
+}
 
-	given, err := expression.Canonical(workload)
+// TestNoStoredSecretIsLeft: secrets of each kind of connection come from each store, are refused, repeated and exchanged for tokens, which
+// are repeated too. A worker with all its outputs leaves none of them anywhere.
+func TestNoStoredSecretIsLeft(t *testing.T) {
+	t.Parallel()
+	w := newCanaryWorld(t)
+	process, metrics := w.startWorker()
+	workload, err := expression.Canonical(map[string]any{"calls": w.calls, "databases": w.databases})
 	require.NoError(t, err)
-	run, err := env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: queue, TaskQueue: queue}, protocol.PlaybookWorkflowName,
-		protocol.Input{Name: "canaries.yaml", Source: canaryBook, Workload: expression.Of(given)})
+	run, err := w.env.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: w.queue, TaskQueue: w.queue}, protocol.PlaybookWorkflowName,
+		protocol.Input{Name: "canaries.yaml", Source: canaryBook, Workload: expression.Of(workload)})
 	require.NoError(t, err)
 	result, err := ending.WaitForResult(t.Context(), run)
 	require.NoError(t, err)
@@ -342,9 +378,9 @@ func TestNoStoredSecretIsLeft(t *testing.T) {
 
 	encoded, err := json.Marshal(result)
 	require.NoError(t, err)
-	found := map[string][]byte{"result": encoded, "metrics": body(t, said.Metrics)}
-	for _, id := range append(logins, queue) {
-		for _, history := range testenv.Histories(t, env.Client(), id, "") {
+	found := map[string][]byte{"result": encoded, "metrics": body(t, metrics)}
+	for _, id := range append(w.logins, w.queue) {
+		for _, history := range testenv.Histories(t, w.env.Client(), id, "") {
 			data, err := proto.Marshal(history.History)
 			require.NoError(t, err)
 			found["histories"] = append(found["histories"], data...)
@@ -352,27 +388,21 @@ func TestNoStoredSecretIsLeft(t *testing.T) {
 	}
 	process.Stop(os.Interrupt, testenv.Within(time.Minute))
 	found["log"] = []byte(process.Output.String())
-	api.mu.Lock()
-	found["traces"] = bytes.Join(api.spans, nil)
-	for i, token := range api.issued {
-		canaries[fmt.Sprint("token ", i)] = token
+	w.api.mu.Lock()
+	found["traces"] = bytes.Join(w.api.spans, nil)
+	for i, token := range w.api.issued {
+		w.canaries[fmt.Sprint("token ", i)] = token
 	}
-	api.mu.Unlock()
-	readFolder(t, folder, found)
-	searchCanaries(t, canaries, found)
-	require.GreaterOrEqual(t, len(canaries), 60)
-	for name, canary := range canaries {
-		if !strings.Contains(name, "_jwt_") && !strings.Contains(name, "_aws_") && !strings.Contains(name, "_database_") && strings.HasPrefix(name, "test") {
-			require.True(t, api.sent[canary], "%s was never sent", name)
+	w.api.mu.Unlock()
+	readFolder(t, w.folder, found)
+	searchCanaries(t, w.canaries, found)
+	require.GreaterOrEqual(t, len(w.canaries), 60)
+	for name := range w.connections {
+		sends := !strings.Contains(name, "_jwt_") && !strings.Contains(name, "_aws_") && !strings.Contains(name, canaryDatabase) // the others send a signature
+		if sends && name != "broken" {
+			require.True(t, w.api.sent[w.canaries[name]], "%s was never sent", name)
 		}
 	}
-}
-
-// withDatabase adds a database to the kinds of connections.
-func withDatabase(url string) map[string]string {
-	all := maps.Clone(canaryKinds)
-	all["database"] = fmt.Sprintf(`{"url": %q, "password": SECRET}`, url)
-	return all
 }
 
 // readFolder adds what a worker has written to files.

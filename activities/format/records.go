@@ -30,8 +30,8 @@ type record struct {
 // Line breaks within quotes belong to the value and are kept.
 type records struct {
 	in        *bufio.Reader
-	unread    []byte // of what in has in its buffer
-	read      int    // bytes of unread that in still has as unread
+	unread    []byte // what in has in its buffer, without what was skipped
+	skipped   int    // bytes that were skipped, and are still in the buffer
 	delimiter []byte
 	quote     byte
 	quotes    bool
@@ -68,7 +68,7 @@ func (r *records) place() int64 {
 	if r.content == nil {
 		return 0
 	}
-	return r.content.at - int64(r.in.Buffered()-r.read)
+	return r.content.at - int64(r.in.Buffered()-r.skipped)
 }
 
 // separateBy sets the delimiter.
@@ -84,8 +84,8 @@ func (r *records) peek(n int) ([]byte, error) {
 	if len(r.unread) >= n {
 		return r.unread[:n], nil
 	}
-	_, _ = r.in.Discard(r.read)
-	r.read = 0
+	_, _ = r.in.Discard(r.skipped)
+	r.skipped = 0
 	next, err := r.in.Peek(n)
 	r.unread, _ = r.in.Peek(r.in.Buffered())
 	return next, err
@@ -103,7 +103,7 @@ func (r *records) rest() ([]byte, error) {
 
 // skip reads n of the bytes that rest or peek has returned.
 func (r *records) skip(n int) {
-	r.unread, r.read = r.unread[n:], r.read+n
+	r.unread, r.skipped = r.unread[n:], r.skipped+n
 }
 
 func (d CSVDialect) newRecords(content io.Reader) (*records, error) {
