@@ -68,9 +68,9 @@ or the elements of a list in JSON or XML. In JSON the list is the whole document
 rows says where it is, such as rows: data.items; XML needs rows, such as rows:
 orders.order. to names the table: tool postgres or sqlite, with the fields of table
 mode, and fields, exclude and args of a sink, which are evaluated for each row. A
-transfer holds one batch in memory, not the source. A row larger than the limit for a
-response is an error of kind payload_too_large; this also stops compressed files that
-expand without end.
+transfer holds two batches in memory, not the source: one is written while the next is
+read. A row larger than the limit for a response is an error of kind payload_too_large;
+this also stops compressed files that expand without end.
 
 Each batch is one transaction, which also records in the table reprise_notes how far the
 source has been read, and which source it was. An attempt continues where the table says
