@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -83,6 +84,7 @@ func TestFileConforms(t *testing.T) {
 		}
 	}
 
+	var places atomic.Int32 // that were written to
 	tooltest.Run(t, tooltest.Suite{
 		Catalogue: c, Tool: "file", TakesAuth: true,
 		Good:  fileInput(map[string]any{"path": "rows.jsonl"}),
@@ -134,12 +136,12 @@ func TestFileConforms(t *testing.T) {
 		},
 		Write: &tooltest.WriteCase{
 			Input: func(t *testing.T) interpreter.ToolInput {
-				in := fileInput(map[string]any{"path": "written.jsonl"})(t)
+				in := fileInput(map[string]any{"path": fmt.Sprintf("written-%d.jsonl", places.Add(1))})(t)
 				in.Args = tooltest.Value([]any{map[string]any{"id": 1}, map[string]any{"id": 2}})
 				return in
 			},
-			Effect: func(*testing.T, interpreter.ToolInput) any {
-				content, _ := os.ReadFile(filepath.Join(dir, "written.jsonl"))
+			Effect: func(_ *testing.T, in interpreter.ToolInput) any {
+				content, _ := os.ReadFile(filepath.Join(dir, expression.Text(in.Fields["path"].Data)))
 				return string(content)
 			},
 		},

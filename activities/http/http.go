@@ -236,7 +236,7 @@ func (t *Tool) exchangeRequest(ctx context.Context, out *outgoing, stop context.
 	return t.readResponse(ctx, response, out.login, options)
 }
 
-// sendRequest sends a request and returns its response, whose body is not read yet.
+// sendRequest sends a request and returns its response, whose body is not read yet. ctx is that of the attempt, and stop ends the context of out.request.
 func (t *Tool) sendRequest(ctx context.Context, out *outgoing, stop context.CancelCauseFunc) (*http.Response, error) {
 	client := t.newClient(out, stop)
 	request, err := t.beginOnConnection(out.request)
@@ -244,10 +244,11 @@ func (t *Tool) sendRequest(ctx context.Context, out *outgoing, stop context.Canc
 		return nil, err
 	}
 	response, err := client.Do(request)
-	if cause := context.Cause(request.Context()); err != nil && cause != nil && !errors.Is(cause, errNotProcessed) {
-		return nil, requestError(request.Context(), out.request, err)
-	}
 	if err != nil {
+		cause := context.Cause(request.Context())
+		if ctx.Err() == nil && cause != nil && !errors.Is(cause, errNotProcessed) {
+			return nil, cause // the attempt may not begin
+		}
 		return nil, requestError(ctx, out.request, err)
 	}
 	if err := out.unfollowedError(response); err != nil {

@@ -138,7 +138,7 @@ func (l *landing) fetchRest(ctx context.Context) error {
 			header.Set("If-Range", l.validator)
 		}
 	}
-	response, err := l.tool.sendRequest(sending, out, stop)
+	response, err := l.tool.sendRequest(ctx, out, stop)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ type Shaper interface {
 }
 
 // Beginner is a tool that waits before it acts, for a connection or a lock, and
-// calls [Begin] when it has it. Every other tool has begun when it is called.
+// calls [BeginAttempt] when it has it. Every other tool has begun when it is called.
 type Beginner interface {
 	// BeginsItself marks the tool.
 	BeginsItself()

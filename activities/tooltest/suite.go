@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"reprise/activities"
 	"reprise/activities/attempt"
+	"reprise/activities/tool"
 	"reprise/interpreter"
 	"reprise/interpreter/expression"
 	"reprise/interpreter/playbook"
@@ -113,6 +115,9 @@ func Run(t *testing.T, suite Suite) {
 	t.Run("cancelled", s.testCancelled)
 	t.Run("cancelled before", s.testCancelledBefore)
 	t.Run("timeout", s.testTimeout)
+	if _, begins := suite.Catalogue.Attempts.Tools[suite.Tool].(tool.Beginner); begins {
+		t.Run("held", s.testHeld)
+	}
 	t.Run("missing connection", s.testMissingConnection)
 	require.NotEmpty(t, suite.Failures, "the failures that the tool knows, each with its kind and class")
 	for _, failure := range suite.Failures {
@@ -159,8 +164,8 @@ func (s *runner) goodInput(t *testing.T) interpreter.ToolInput {
 }
 
 // CompleteInput fills in what the interpreter always gives.
-func CompleteInput(in interpreter.ToolInput, tool string) interpreter.ToolInput {
-	in.Tool = tool
+func CompleteInput(in interpreter.ToolInput, name string) interpreter.ToolInput {
+	in.Tool = name
 	in.Step = cmp.Or(in.Step, "fetch")
 	in.Visit, in.Page, in.Attempt = max(in.Visit, 1), max(in.Page, 1), max(in.Attempt, 1)
 	if in.TimeoutSeconds == 0 {
@@ -228,6 +233,34 @@ func (s *runner) testCancelledBefore(t *testing.T) {
 	cancel()
 	_, err := s.run(ctx, s.goodInput(t))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// held is the host of attempts that may not begin.
+type held struct{}
+
+var errHeld = errors.New("the run is paused")
+
+func (held) Begin(context.Context) error                           { return errHeld }
+func (held) MarkAnswered()                                         {}
+func (held) MarkReceiving(context.Context)                         {}
+func (held) MarkProgress(context.Context, *interpreter.HostedStep) {}
+func (held) Propagate(context.Context, http.Header)                {}
+
+// testHeld: a tool that begins by itself does not act if it may not, and says so in the words of who holds it: an error of its own would count as a
+// failed attempt.
+func (s *runner) testHeld(t *testing.T) {
+	t.Parallel()
+	called := s.Catalogue.Attempts.Tools[s.Tool]
+	ctx := tool.WithAttempt(t.Context(), held{})
+	_, err := called.Run(ctx, s.goodInput(t))
+	require.ErrorIs(t, err, errHeld)
+	if writer, writes := called.(tool.Writer); writes && s.Write != nil {
+		in := CompleteInput(s.Write.Input(t), s.Tool)
+		before := s.Write.Effect(t, in)
+		_, err := writer.Write(ctx, in)
+		require.ErrorIs(t, err, errHeld)
+		require.Equal(t, before, s.Write.Effect(t, in))
+	}
 }
 
 func (s *runner) testTimeout(t *testing.T) {
