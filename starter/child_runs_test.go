@@ -207,6 +207,9 @@ func TestStatusSaysWhoWaitsForASlot(t *testing.T) {
 	}, patience, 100*time.Millisecond)
 	status := d.status(outer, "--step", "each")
 	require.Empty(t, status.Queue, "it is the child runs that wait")
+	require.NotEmpty(t, status.Visits("alone")[0].Held)
+	require.NotEmpty(t, status.Visits("each")[0].Iterations)
+	require.NotEmpty(t, status.Visits("each")[0].Iterations[0].Held)
 	below := []runs.ChildWait{status.Visits("alone")[0].Held[0], status.Visits("each")[0].Iterations[0].Held[0]}
 	require.ElementsMatch(t, []int{2, 3}, []int{below[0].Queue.Position, below[1].Queue.Position})
 	require.Equal(t, []string{holder}, below[0].Queue.Holders)
