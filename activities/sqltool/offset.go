@@ -84,6 +84,10 @@ var dateInFigures = regexp.MustCompile(`^\W*(?:(\d{1,2})[-/.](\d{1,2})[-/.](\d+)
 // isAmbiguousDate reports whether the settings of PostgreSQL decide which figure of a date is its day, its month and its year
 // (postgresql.org/docs/current/datatype-datetime.html#DATATYPE-DATETIME-INPUT).
 func isAmbiguousDate(text string) bool {
+	const year = len("2006")
+	if len(text) > year && text[year] == '-' && isDigits(text[:year]) { // as most dates begin
+		return false
+	}
 	parts := dateInFigures.FindStringSubmatch(text)
 	if parts == nil {
 		return false

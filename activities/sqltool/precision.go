@@ -136,7 +136,9 @@ func (p precision) cutsNumber(number any) bool {
 // cutsText reports whether the column would keep less of a text that it accepts.
 func (p precision) cutsText(text string) bool {
 	switch p.unit {
-	case unitDecimals, unitDouble, unitReal:
+	case unitDouble:
+		return !isShort(text) && isPlainNumber(text) && p.cutsNumber(json.Number(text))
+	case unitDecimals, unitReal:
 		return isPlainNumber(text) && p.cutsNumber(json.Number(text))
 	case unitFraction:
 		return fractionDigits(text) > p.most

@@ -263,10 +263,15 @@ func (r Reader) readNumber(text string) (sent any, problem string) {
 	return nil, ""
 }
 
+// isShort reports whether a float has all digits of a number that is written in this text, without an exponent.
+func isShort(text string) bool {
+	const always = 15 // digits of a float
+	return len(text) <= always
+}
+
 // isExact reports whether SQLite keeps all digits of a number.
 func isExact(text string) bool {
-	const always = 15 // digits of a float
-	if len(text) <= always {
+	if isShort(text) {
 		return true
 	}
 	if !strings.Contains(text, ".") {

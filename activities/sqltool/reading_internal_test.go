@@ -26,6 +26,35 @@ func TestPlainNumbers(t *testing.T) {
 	}
 }
 
+// TestAmbiguousDates: a date is ambiguous as its form says, with and without the short way for those that begin with a year.
+func TestAmbiguousDates(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"2026-01-02": false, "2026-01-02T03:04:05Z": false, "2026-1-2": false, "20260102": false, "202601": true, "2026": false, "": false,
+		"01-02-2026": true, "13-02-2026": false, "01/02/26": true, " 2026-01-02": false, "(01-02-2026": true, "1234-": false, "12345-01-02": false,
+		"２０２６-01-02": false, "-2026-01-02": false,
+	} {
+		require.Equal(t, want, isAmbiguousDate(text), text)
+	}
+	digits := []string{"1", "2026", "12", "-", "/", " "}
+	texts := []string{""}
+	for range 6 {
+		for _, text := range texts {
+			for _, next := range digits {
+				texts = append(texts, text+next)
+			}
+		}
+		texts = unique(texts)
+	}
+	for _, text := range texts {
+		if dateInFigures.FindStringSubmatch(text) == nil {
+			require.False(t, isAmbiguousDate(text), text)
+		} else if len(text) > 4 && text[4] == '-' {
+			require.False(t, isDigits(text[:4]), text)
+		}
+	}
+}
+
 func unique(texts []string) (all []string) {
 	seen := map[string]bool{}
 	for _, text := range texts {

@@ -229,7 +229,17 @@ func NearestFloat(v any) (f float64, isNumber bool) {
 // IsRounded reports whether converting a number to float64 changes its value.
 func IsRounded(v any) bool {
 	f, isNumber := NearestFloat(v)
+	if long, isLong := v.(json.Number); isLong && isNumber && isShortest(string(long), f) {
+		return false
+	}
 	return !isNumber || CompareNumbers(v, f) != 0
+}
+
+// isShortest reports whether a text is the shortest decimal form of a number, without an exponent. For most numbers of a file it
+// says that they are not rounded, with no memory of its own.
+func isShortest(text string, f float64) bool {
+	var digits [32]byte
+	return string(strconv.AppendFloat(digits[:0], f, 'f', -1, 64)) == text
 }
 
 // CompareNumbers compares two numbers exactly. The value of a float64 is its shortest decimal form.

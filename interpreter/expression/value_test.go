@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -501,5 +502,9 @@ func TestRandomNumbersPreserveTheirDigits(t *testing.T) {
 		other := decode(t, strings.TrimLeft(digits(3), "0")+"1."+digits(20))
 		exact, _ := new(big.Rat).SetString(expression.Text(other))
 		require.Equal(t, want.Cmp(exact), expression.CompareNumbers(decode(t, text), other), "%s and %v", text, other)
+
+		float, _ := want.Float64()
+		kept, _ := new(big.Rat).SetString(strconv.FormatFloat(float, 'g', -1, 64))
+		require.Equal(t, want.Cmp(kept) != 0, expression.IsRounded(json.Number(text)), text)
 	}
 }
