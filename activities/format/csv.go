@@ -242,7 +242,7 @@ func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 				names = numberedColumns(len(found.values))
 				header.names = names
 				for i := range skipped {
-					if len(names) == 1 && !yield(PlacedRow{Value: d.rowMap(names, []string{""}), Line: first + i}, nil) {
+					if len(names) == 1 && !yield(PlacedRow{Value: d.fillRow(text.spare.take(len(names)), names, []string{""}), Line: first + i}, nil) {
 						return
 					}
 				}
@@ -251,7 +251,7 @@ func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 				continue
 			}
 			row := PlacedRow{
-				Value: d.rowMap(names, found.values), Line: found.line, Odd: d.oddity(names, found.values), bytes: memoryOf(names, len(reader.text)),
+				Value: d.fillRow(text.spare.take(len(names)), names, found.values), Line: found.line, Odd: d.oddity(names, found.values), bytes: memoryOf(names, len(reader.text)),
 				end: reader.place(), next: reader.line, header: header,
 			}
 			if !yield(row, nil) {
@@ -371,8 +371,8 @@ func memoryOf(names []string, length int) int64 {
 	return bytes
 }
 
-func (d CSVDialect) rowMap(names, record []string) map[string]any {
-	row := make(map[string]any, len(names))
+// fillRow puts the values of a record into an empty row, and returns the row.
+func (d CSVDialect) fillRow(row map[string]any, names, record []string) map[string]any {
 	for i, name := range names {
 		if slices.Contains(d.null, record[i]) {
 			row[name] = nil

@@ -72,8 +72,9 @@ type Options struct {
 	Member      string // of an archive, "" for its only one
 	Encoding    string // the charset, "" where the author does not say
 	CSV         CSVDialect
-	Rows        []string // the members of maps at which JSON or XML that is read row by row has its list; nil where it is one
-	Lists       []string // the elements of XML that are lists however many there are
+	Rows        []string   // the members of maps at which JSON or XML that is read row by row has its list; nil where it is one
+	Lists       []string   // the elements of XML that are lists however many there are
+	Spare       *SpareRows // rows of CSV that may be used again; nil if there are none
 }
 
 // OptionsOf reads the options of a call.

@@ -51,6 +51,7 @@ type textPart struct {
 	header *csvHeader // of CSV behind a row, which has no other; nil at the beginning
 	rows   int64      // before it
 	seeks  bool       // its bytes are those of the source, so that what follows a row can be read without what is before it
+	spare  *SpareRows // of CSV; nil for none
 }
 
 // Streamed are the formats whose rows can be read one by one.
@@ -71,6 +72,7 @@ func (o Options) streamRows(text textPart, most int64) iter.Seq2[PlacedRow, erro
 	case JSONL:
 		rows = streamLines(bounded, text.line)
 	default:
+		text.spare = o.Spare
 		rows = o.CSV.placedRows(text)
 	}
 	return func(yield func(PlacedRow, error) bool) {

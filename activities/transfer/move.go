@@ -39,6 +39,7 @@ type move struct {
 	at     place
 	noted  interpreter.LedgerEntry // that at is from, if an attempt before has made one
 	notes  []string                // what the expressions over rows have to say
+	spare  format.SpareRows
 	// unreadable says that the source has ended with an error of its own, so that the next attempt needs another one.
 	unreadable bool
 }
@@ -287,6 +288,7 @@ func (m *move) writeBatches(ctx context.Context) error {
 		if err := m.writeBatch(ctx, next); err != nil {
 			return err
 		}
+		m.spare.Put(next.rows)
 	}
 	return ctx.Err()
 }

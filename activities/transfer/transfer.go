@@ -203,7 +203,9 @@ func (t *Tool) newMove(in interpreter.ToolInput) (*move, error) {
 
 // readFormat reads how the rows of a file or an answer are written, and where they are.
 func (m *move) readFormat() (err error) {
-	if m.options, err = format.OptionsOf(m.from); err != nil {
+	m.options, err = format.OptionsOf(m.from)
+	m.options.Spare = &m.spare
+	if err != nil {
 		return err
 	}
 	rows, err := tool.TextField(m.from, playbook.FieldRows)

@@ -2,10 +2,13 @@ package transfer_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"reprise/interpreter"
 )
 
 // TestEveryRowArrivesOnce: whichever write a worker dies at, before it or behind it, another one continues, and the table has what
@@ -42,6 +45,43 @@ func TestEveryRowArrivesOnce(t *testing.T) {
 					require.EqualValues(t, 25, result.Meta.Rows.Read, key)
 				}
 			}
+		}
+	}
+}
+
+// TestRowsOfManyBatches: the maps of rows that were written become other rows, and each row arrives with its own values, as it is and in another shape,
+// while a row is refused now and then.
+func TestRowsOfManyBatches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).withPostgres()
+	content := orders(1, 400, "a")
+	w.put("orders.csv", append(content, "7,again,\n"...))
+	for _, database := range []string{"sqlite", "postgres"} {
+		for name, shape := range map[string]*interpreter.RowWork{
+			"as it is": nil,
+			"fields":   {Exclude: []string{"note"}, Fields: []interpreter.RowField{{Name: "note", Template: "{{ row.id + row.note }}"}}},
+			"args":     {Only: true, Fields: []interpreter.RowField{{Name: "id", Template: "{{ int(row.id) }}"}, {Name: "note", Template: "{{ row.id + row.note }}"}}},
+			"the row":  {Fields: []interpreter.RowField{{Name: "note", Template: "{{ to_json([row.id, row.note, row.name]) }}"}}},
+		} {
+			w.shape = shape
+			want := parsed(t, content)
+			for i := range want {
+				switch row := &want[i]; name {
+				case "fields":
+					row[2] = row[0] + row[2]
+				case "args":
+					row[1], row[2] = "", row[0]+row[2]
+				case "the row":
+					text, err := json.Marshal([]string{row[0], row[2], row[1]})
+					require.NoError(t, err)
+					row[2] = string(text)
+				}
+			}
+			to := with(w.table(database), map[string]any{"rejected": map[string]any{"table": "refused"}})
+			result, err := w.move(database+name, database, map[string]any{"from": map[string]any{"tool": "file", "path": "orders.csv"}, "to": to, "batch": 7})
+			require.NoError(t, err, name)
+			require.Equal(t, want, w.rows(database), database+name)
+			require.Equal(t, 1, result.Meta.LeftOut.RejectedRows)
 		}
 	}
 }
