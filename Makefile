@@ -147,7 +147,7 @@ bench-page: bin/devserver ## print calls and milliseconds of the page of runs am
 	@go test ./internal/program/ui -run '^TestMeasurePages$$' -count=1 -timeout 4h -measure $(or $(RUNS),10000)
 
 .PHONY: peers
-peers: build ## load the same rows with Reprise, a Go program, Temporal by hand, and dlt where it is installed (PEERSFLAGS='-passes 5')
+peers: build ## load the same rows with Reprise, a Go program, Temporal by hand, and dlt where it is installed, and a file with Reprise and psql (PEERSFLAGS='-passes 5')
 	@REPRISE_DEVSERVER=bin/devserver go run ./internal/test/peers $(PEERSFLAGS)
 
 .PHONY: peers-behaviour

@@ -16,23 +16,39 @@ const (
 	pagesOfAnElement = 4
 )
 
-// job is the data to load: the pages of one list, or the pages of each element's list.
+// job is the data to load: the pages of one list, the pages of each element's list, or a file.
 type job struct {
 	elements, pages int
+	rowsOfFile      int
 }
 
+func (j job) isFile() bool { return j.rowsOfFile > 0 }
+
 func (j job) String() string {
-	if j.elements == 0 {
-		return fmt.Sprintf("%d pages of %d rows of 12 columns", j.pages, rowsOfAPage)
+	switch {
+	case j.isFile():
+		return fmt.Sprintf("a file of %d rows of 12 columns, CSV with gzip, copied into PostgreSQL", j.rowsOfFile)
+	case j.elements == 0:
+		return fmt.Sprintf("%d pages of %d rows of 12 columns, upserted into PostgreSQL by the key id", j.pages, rowsOfAPage)
 	}
-	return fmt.Sprintf("%d elements of %d pages of %d rows of 12 columns", j.elements, j.pages, rowsOfAPage)
+	return fmt.Sprintf("%d elements of %d pages of %d rows of 12 columns, upserted into PostgreSQL by the key id", j.elements, j.pages, rowsOfAPage)
 }
 
 // requestCount returns how many requests it takes to read the whole job once.
-func (j job) requestCount() int { return max(1, j.elements) * j.pages }
+func (j job) requestCount() int {
+	if j.isFile() {
+		return 1
+	}
+	return max(1, j.elements) * j.pages
+}
 
 // rows returns how many rows the table has in the end.
-func (j job) rows() int { return j.requestCount() * rowsOfAPage }
+func (j job) rows() int {
+	if j.isFile() {
+		return j.rowsOfFile
+	}
+	return j.requestCount() * rowsOfAPage
+}
 
 // row is a row of the API.
 type row struct {
@@ -70,23 +86,24 @@ func newRow(id int64) row {
 	}
 }
 
-// api serves pages: /rows?page=1, and /elements/N/rows?page=1 for an element.
+// api serves pages: /rows?page=1, and /elements/N/rows?page=1 for an element. It also serves a file, /rows.csv.gz.
 type api struct {
 	url    string
 	server *http.Server
+	file   string       // the path of the file
 	asked  atomic.Int64 // how many requests came
 	// pages is the number of pages of a list.
 	pages atomic.Int64
-	// reached is called with the running number of each request.
+	// reached is called with the running number of each request for a page, and with 0 when half of the file has been sent.
 	reached atomic.Pointer[func(int64)]
 }
 
-func newAPI(ctx context.Context) (*api, error) {
+func newAPI(ctx context.Context, file string) (*api, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open a port for the API: %w", err)
 	}
-	a := &api{url: "http://" + listener.Addr().String()}
+	a := &api{url: "http://" + listener.Addr().String(), file: file}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rows", func(w http.ResponseWriter, r *http.Request) { a.servePage(w, r, 0) })
 	mux.HandleFunc("GET /elements/{element}/rows", func(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +113,10 @@ func newAPI(ctx context.Context) (*api, error) {
 			return
 		}
 		a.servePage(w, r, element)
+	})
+	mux.HandleFunc("GET /rows.csv.gz", func(w http.ResponseWriter, r *http.Request) {
+		a.asked.Add(1)
+		http.ServeFile(&halfwayWriter{ResponseWriter: w, api: a}, r, a.file)
 	})
 	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = a.server.Serve(listener) }()

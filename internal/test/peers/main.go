@@ -1,6 +1,7 @@
 // Command peers loads the same rows of one API into one PostgreSQL in several ways: with Reprise, with a Go program,
-// with Temporal workflows written by hand, and with dlt if it is installed. The ways take turns. It prints what each
-// needed, and what it did after a SIGKILL in the middle: make peers.
+// with Temporal workflows written by hand, and with dlt if it is installed. A file is loaded with Reprise, and with curl,
+// gunzip and psql. The ways take turns. It prints what each needed, and what it did after a SIGKILL in the middle: make
+// peers.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -40,20 +42,24 @@ func runPeers(ctx context.Context, args []string) error {
 	}
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	passes := flags.Int("passes", 3, "how often each way does each job; the table has the medians")
-	pages := flags.Int("pages", 1000, "pages of the first job, of 100 rows each")
-	elements := flags.Int("elements", 500, "elements of the second job, of 4 pages each")
+	pages := flags.Int("pages", 1000, "pages of the first job, of 100 rows each; 0 leaves it out")
+	elements := flags.Int("elements", 500, "elements of the second job, of 4 pages each; 0 leaves it out")
+	rows := flags.Int("rows", 1_000_000, "rows of the file of the third job; 0 leaves it out")
 	if err := flags.Parse(args); err != nil {
 		return errors.Join(errUsage, err)
 	}
-	if flags.NArg() > 0 || min(*passes, *pages, *elements) < 1 {
-		return fmt.Errorf("%w: flags are -passes, -pages and -elements, numbers from 1 on", errUsage)
+	if flags.NArg() > 0 || *passes < 1 || min(*pages, *elements, *rows) < 0 {
+		return fmt.Errorf("%w: flags are -passes, a number from 1 on, -pages, -elements and -rows", errUsage)
 	}
 	world, err := newWorld(ctx)
 	if err != nil {
 		return err
 	}
 	defer world.stop()
-	for _, job := range []job{{pages: *pages}, {elements: *elements, pages: pagesOfAnElement}} {
+	for _, job := range []job{{pages: *pages}, {elements: *elements, pages: pagesOfAnElement}, {rowsOfFile: *rows}} {
+		if job.rows() == 0 {
+			continue
+		}
 		if err := comparePeers(ctx, world, job, *passes); err != nil {
 			return err
 		}
@@ -85,7 +91,7 @@ func newWorld(ctx context.Context) (w *world, err error) {
 	if w.directory, err = os.MkdirTemp("", "peers-"); err != nil {
 		return w, fmt.Errorf("make a directory: %w", err)
 	}
-	if w.api, err = newAPI(ctx); err != nil {
+	if w.api, err = newAPI(ctx, filepath.Join(w.directory, "rows.csv.gz")); err != nil {
 		return w, err
 	}
 	if w.database, err = testenv.LocalPostgres(ctx); err != nil {
@@ -116,8 +122,13 @@ func (w *world) stop() {
 
 // comparePeers has every peer do a job in turns, and prints the table.
 func comparePeers(ctx context.Context, w *world, j job, passes int) error {
-	fmt.Printf("\n%s, upserted into PostgreSQL by the key id\n\n", j)
-	all := availablePeers(ctx)
+	fmt.Printf("\n%s\n\n", j)
+	if j.isFile() {
+		if err := w.api.writeFile(j.rowsOfFile); err != nil {
+			return err
+		}
+	}
+	all := availablePeers(ctx, j)
 	measured := map[string][]figures{}
 	var wrong error
 	for pass := range passes {
@@ -130,14 +141,14 @@ func comparePeers(ctx context.Context, w *world, j job, passes int) error {
 			measured[peer.name()] = append(measured[peer.name()], got)
 		}
 	}
-	fmt.Printf("%-18s %8s %8s %9s %9s   %s\n", "", "seconds", "CPU s", "memory MB", "rows", "after a SIGKILL in the middle")
+	fmt.Printf("%-20s %8s %8s %9s %9s   %s\n", "", "seconds", "CPU s", "memory MB", "rows", "after a SIGKILL in the middle")
 	for _, peer := range all {
 		killed, err := measurePass(ctx, w, peer, j, true)
 		if err != nil {
 			return fmt.Errorf("%s, killed: %w", peer.name(), err)
 		}
 		f := medianPass(measured[peer.name()])
-		fmt.Printf("%-18s %8.1f %8.1f %9d %9s   %s\n", peer.name(), f.took.Seconds(), f.cpu.Seconds(), f.memory>>20, f.rows(j), killed.afterKillText(j))
+		fmt.Printf("%-20s %8.1f %8.1f %9d %9s   %s\n", peer.name(), f.took.Seconds(), f.cpu.Seconds(), f.memory>>20, f.rows(j), killed.afterKillText(j))
 		for _, f := range append(measured[peer.name()], killed) {
 			if f.written != j.rows() {
 				wrong = errors.Join(wrong, fmt.Errorf("%s: %d of %d rows are as in the API", peer.name(), f.written, j.rows()))
@@ -147,8 +158,11 @@ func comparePeers(ctx context.Context, w *world, j job, passes int) error {
 	return wrong
 }
 
-// availablePeers returns the peers that are available on this machine.
-func availablePeers(ctx context.Context) []peer {
+// availablePeers returns the peers for a job that are available on this machine.
+func availablePeers(ctx context.Context, j job) []peer {
+	if j.isFile() {
+		return []peer{repriseWay{}, copyWay{}}
+	}
 	all := []peer{repriseWay{}, byHandWay{}, temporalWay{}}
 	if python, err := findDLT(ctx); err != nil {
 		fmt.Println("dlt is not measured:", err)

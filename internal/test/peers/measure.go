@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,7 @@ func (f figures) afterKillText(j job) string {
 	if f.byHand {
 		who = "started again by hand"
 	}
-	return fmt.Sprintf("%s, %d of %d pages fetched again, %s rows", who, f.asked-int64(j.requestCount()), j.requestCount(), f.rows(j))
+	return fmt.Sprintf("%s, %d of %d requests again, %s rows", who, f.asked-int64(j.requestCount()), j.requestCount(), f.rows(j))
 }
 
 // measurePass has a peer do a job, with a SIGKILL after half of the pages were requested if killed is set.
@@ -55,9 +56,10 @@ func measurePass(ctx context.Context, w *world, p peer, j job, killed bool) (f f
 	}
 	defer func() { f.cpu, f.memory = running.stop() }()
 	half := make(chan struct{})
+	var once sync.Once
 	middle := func(n int64) {
 		if n == int64(j.requestCount()/2) {
-			close(half)
+			once.Do(func() { close(half) })
 		}
 	}
 	w.api.asked.Store(0)
@@ -116,15 +118,15 @@ func countRight(ctx context.Context, url string) (right int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the table: %w", err)
 	}
-	got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-	if err != nil {
-		return 0, fmt.Errorf("read the table: %w", err)
-	}
-	for _, r := range got {
+	var r row
+	if _, err := pgx.ForEachRow(rows, []any{&r.ID, &r.Name, &r.Email, &r.Amount, &r.Created, &r.Updated, &r.Active, &r.Score, &r.Region, &r.Quantity, &r.Day, &r.Comment}, func() error {
 		r.Created, r.Updated = r.Created.UTC(), r.Updated.UTC()
 		if r == newRow(r.ID) {
 			right++
 		}
+		return nil
+	}); err != nil {
+		return 0, fmt.Errorf("read the table: %w", err)
 	}
 	return right, nil
 }

@@ -36,8 +36,23 @@ workflow:
 const loopOfElements = `    loop: {collection: "{{ 0..(elements - 1) }}", element: n, mode: parallel, max_concurrency: %d, batch: auto, results: stats}
 `
 
+// fileBook is a playbook that transfers the file.
+const fileBook = `apiVersion: reprise/v1
+kind: Playbook
+metadata: {name: file}
+workload: {api: "", elements: 0}
+workflow:
+  - step: load
+    tool: transfer
+    from: {tool: http, url: "{{ api }}/rows.csv.gz"}
+    to: {tool: postgres, auth: warehouse, table: loaded}
+`
+
 // playbookOf returns the playbook of a job.
 func playbookOf(j job) string {
+	if j.isFile() {
+		return fileBook
+	}
 	if j.elements == 0 {
 		return fmt.Sprintf(pagesBook, "pages", "", "")
 	}
