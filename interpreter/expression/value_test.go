@@ -504,7 +504,7 @@ func TestRandomNumbersPreserveTheirDigits(t *testing.T) {
 		require.Equal(t, want.Cmp(exact), expression.CompareNumbers(decode(t, text), other), "%s and %v", text, other)
 
 		float, _ := want.Float64()
-		kept, _ := new(big.Rat).SetString(strconv.FormatFloat(float, 'g', -1, 64))
-		require.Equal(t, want.Cmp(kept) != 0, expression.IsRounded(json.Number(text)), text)
+		rounded, _ := new(big.Rat).SetString(strconv.FormatFloat(float, 'g', -1, 64))
+		require.Equal(t, want.Cmp(rounded) != 0, expression.IsRounded(json.Number(text)), text)
 	}
 }
