@@ -242,7 +242,7 @@ func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 				names = numberedColumns(len(found.values))
 				header.names = names
 				for i := range skipped {
-					if len(names) == 1 && !yield(PlacedRow{Value: d.fillRow(text.spare.take(len(names)), names, []string{""}), Line: first + i}, nil) {
+					if len(names) == 1 && !yield(PlacedRow{Value: d.fillRow(text.spare.emptyRow(len(names)), names, []string{""}), Line: first + i}, nil) {
 						return
 					}
 				}
@@ -251,7 +251,7 @@ func (d CSVDialect) placedRows(text textPart) iter.Seq2[PlacedRow, error] {
 				continue
 			}
 			row := PlacedRow{
-				Value: d.fillRow(text.spare.take(len(names)), names, found.values), Line: found.line, Odd: d.oddity(names, found.values), bytes: memoryOf(names, len(reader.text)),
+				Value: d.fillRow(text.spare.emptyRow(len(names)), names, found.values), Line: found.line, Odd: d.oddity(names, found.values), bytes: memoryOf(names, len(reader.text)),
 				end: reader.place(), next: reader.line, header: header,
 			}
 			if !yield(row, nil) {

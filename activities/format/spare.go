@@ -21,8 +21,8 @@ func (s *SpareRows) Put(rows []any) {
 	}
 }
 
-// take returns an empty row for so many columns.
-func (s *SpareRows) take(columns int) map[string]any {
+// emptyRow returns an empty row for so many columns.
+func (s *SpareRows) emptyRow(columns int) map[string]any {
 	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -56,11 +56,12 @@ func runPeers(ctx context.Context, args []string) error {
 		return err
 	}
 	defer world.stop()
-	for _, job := range []job{{pages: *pages}, {elements: *elements, pages: pagesOfAnElement}, {rowsOfFile: *rows}} {
-		if job.rows() == 0 {
+	jobs := []job{{pages: *pages}, {elements: *elements, pages: pagesOfAnElement}, {rowsOfFile: *rows}}
+	for i, wanted := range []int{*pages, *elements, *rows} {
+		if wanted == 0 {
 			continue
 		}
-		if err := comparePeers(ctx, world, job, *passes); err != nil {
+		if err := comparePeers(ctx, world, jobs[i], *passes); err != nil {
 			return err
 		}
 	}
