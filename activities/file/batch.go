@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -82,7 +83,7 @@ func (t *Tool) readBatch(ctx context.Context, in interpreter.ToolInput, options 
 		return interpreter.ToolResult{}, err
 	}
 	meta := interpreter.ToolMeta{Next: next}
-	if options.Format == format.CSV {
+	if cmp.Or(options.Format, rows.source.Format) == format.CSV {
 		meta.Notes = format.OddRows(batch, rows.source.What, rowsBefore(in.Batch))
 	}
 	page := any(batch)

@@ -17,6 +17,7 @@ import (
 	"reprise/activities/format"
 	"reprise/activities/memory"
 	"reprise/activities/tooltest"
+	"reprise/interpreter"
 	"reprise/interpreter/expression"
 )
 
@@ -473,4 +474,41 @@ func TestLoneElements(t *testing.T) {
 	require.Empty(t, read("<r><i><t>a</t><t>b</t></i><i><t>a</t><t>b</t></i></r>"), "lists")
 	require.Empty(t, read("<r><i><t>a</t></i><k><t>a</t><t>b</t></k></r>"), "of other elements")
 	require.Len(t, read("<r><i><t><v>1</v></t></i><i><t><v>1</v></t><t><v>1</v><v>2</v></t></i></r>"), 2, "at each level")
+}
+
+// TestArchivesRowByRow: where nothing else says a format, the name of the member does, as for an archive that is read whole.
+func TestArchivesRowByRow(t *testing.T) {
+	t.Parallel()
+	read := func(content string, o format.Options) (rows []any, err error) {
+		source := format.RowSource{Content: textSource{strings.NewReader(content)}, Size: int64(len(content)), What: "it", Kind: interpreter.KindTool, Class: interpreter.ClassFinal}
+		for row, wrong := range source.ReadRows(t.Context(), o, 1<<20, nil) {
+			if wrong != nil {
+				return rows, wrong
+			}
+			rows = append(rows, row.Value)
+		}
+		return rows, nil
+	}
+	archive := tooltest.Zip(t, [2]string{"data/orders.csv", "id,name\n1,a\n"}, [2]string{"data/items.jsonl", "{\"id\":\"2\"}\n"}, [2]string{"readme.txt", "r"}, [2]string{"other", "o"})
+	for member, want := range map[string]any{
+		"*.csv":       []any{map[string]any{"id": "1", "name": "a"}},
+		"items.jsonl": []any{map[string]any{"id": "2"}},
+	} {
+		rows, err := read(archive, format.Options{Member: member})
+		require.NoError(t, err, member)
+		require.Equal(t, want, any(rows), member)
+	}
+	for member, says := range map[string]string{
+		"readme.txt": "its format is text; set format to",
+		"other":      "its format is not known; set format to",
+		"":           "it cannot be unpacked: the archive cannot be read: it has 4 files",
+		"none":       `it cannot be unpacked: the archive cannot be read: none of its files is named "none"`,
+	} {
+		_, err := read(archive, format.Options{Member: member})
+		require.ErrorContains(t, err, says, member)
+	}
+	_, err := read(archive[:len(archive)-10], format.Options{Member: "*.csv"})
+	require.ErrorContains(t, err, "it cannot be unpacked: the archive cannot be read: zip: not a valid zip file")
+	_, err = read("id\n1\n", format.Options{})
+	require.ErrorContains(t, err, "its format is not known; set format to")
 }

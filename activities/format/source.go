@@ -29,8 +29,8 @@ type RowSource struct {
 	Size int64 // in bytes
 	// What names it in messages.
 	What string
-	// Format is the format by content type or name, "" if neither says it, and Charset the charset of the
-	// content type.
+	// Format is the format by content type or name, "" if neither says it. Of an archive it is then that of its
+	// member, set when the first row is read. Charset is the charset of the content type.
 	Format, Charset string
 	// Unwrap removes a content encoding, nil if there is none.
 	Unwrap func(io.Reader) (io.Reader, error)
@@ -67,6 +67,14 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64, after *
 		after = &interpreter.SourcePlace{}
 	}
 	return func(yield func(PlacedRow, error) bool) {
+		if o.Format == "" {
+			var err error
+			if s.Format, err = s.memberFormat(ctx, o, most); err != nil {
+				yield(PlacedRow{}, s.readError(o, err))
+				return
+			}
+			o.Format = s.Format
+		}
 		if !slices.Contains(Streamed, o.Format) {
 			yield(PlacedRow{}, tool.ConfigErrorf("%s is not read row by row, as its format is %s; set format to %s", s.What, cmp.Or(o.Format, "not known"), tool.ChoiceText(Streamed)))
 			return
@@ -107,6 +115,16 @@ func (s *RowSource) ReadRows(ctx context.Context, o Options, most int64, after *
 			}
 		}
 	}
+}
+
+// memberFormat returns the format that the name of a member says, "" if the source is no archive or the name says none.
+func (s *RowSource) memberFormat(ctx context.Context, o Options, most int64) (string, error) {
+	unpacked, err := s.openSource(ctx, o, most)
+	if err != nil {
+		return "", err
+	}
+	as, _ := FormatOfName(unpacked.Member)
+	return as, unpacked.Close()
 }
 
 // sourceText is the text of a source, which has to be closed.
@@ -271,6 +289,9 @@ func (s *RowSource) readError(o Options, err error) error {
 	}
 	failure := &tool.Error{
 		Kind: s.Kind, Class: s.Class, Type: "invalid_" + o.Format, Err: err, Message: fmt.Sprintf("%s cannot be read as %s: %s", s.What, o.Format, err),
+	}
+	if o.Format == "" { // it was only opened
+		failure.Type, failure.Message = "compression", fmt.Sprintf("%s cannot be unpacked: %s", s.What, err)
 	}
 	line, isLine := errors.AsType[*LineError](err)
 	wrong, isByte := errors.AsType[*ByteError](err)
