@@ -129,6 +129,9 @@ func checkRequest(c *checker, name string, request *playbook.Node) {
 	}
 }
 
+// rowsOfManyLists finds what rows of a step may have, and rows of a transfer may not: elements of lists.
+var rowsOfManyLists = regexp.MustCompile(`(^|\.)\*(\.|$)|\[(\*|[0-9]+)\](\.|\[|$)`)
+
 // checkNestedCall checks a field that is a call of another tool, like any other call: from and to of transfer.
 func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, node *playbook.Node) {
 	inner := node.AsCall()
@@ -170,6 +173,9 @@ func checkNestedCall(c *checker, call playbook.CallAt, field playbook.Field, nod
 		if batch := inner.Field(playbook.FieldBatch); batch != nil {
 			c.Errorf(batch.Pos, codeFieldType, "batch of a transfer is written beside %s, not in it; move it there", field.Name)
 		}
+	}
+	if rows := inner.Field(playbook.FieldRows); rows != nil && rowsOfManyLists.MatchString(expression.Text(rows.Value)) {
+		c.Errorf(rows.Pos, codeFieldType, "rows of %s is %q; a transfer reads a single list, so write only names with dots between them, such as data.items", field.Name, rows.Value)
 	}
 	as := inner.Field("format")
 	switch {
