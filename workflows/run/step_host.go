@@ -222,7 +222,7 @@ func (r *run) publishStaged(
 			continue
 		}
 		if result.Failed() || !readAll && r.book.PublishesWhole(start.Step, to) {
-			result.Warnings = append(result.Warnings, sink.UnpublishedWarning(r.book, start.Step, to))
+			result.Warnings = append(result.Warnings, sink.UnpublishedWarning(r.book, start.Step, to, againCount(start.Step, record)))
 			continue
 		}
 		machine := call.NewPublish(call.Config{
@@ -235,6 +235,17 @@ func (r *run) publishStaged(
 		result = sink.AddWritten(result, to, written)
 	}
 	return result
+}
+
+// againCount returns how many iterations of a loop a reprocess can run: those that failed, and those that were cancelled unless they came from a source.
+func againCount(step *playbook.Step, record *protocol.StepRecord) int {
+	switch {
+	case step.Loop == nil || record.Loop == nil:
+		return 0
+	case step.Loop.Source != nil:
+		return record.Loop.Stats.Failed
+	}
+	return record.Loop.Stats.Failed + record.Loop.Stats.Cancelled
 }
 
 // loopInput returns the input of a step's loop: its whole collection or, in a reprocess, the elements chosen from

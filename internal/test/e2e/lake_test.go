@@ -62,6 +62,34 @@ func lakeWorld(t *testing.T) *world {
 	return w
 }
 
+// TestLakesOfASourceThatFails: if the source of a loop fails and no iteration does, nothing can add the staged rows, and the warning says so.
+func TestLakesOfASourceThatFails(t *testing.T) {
+	t.Parallel()
+	w := lakeWorld(t)
+	run := w.start(book(`
+  - step: fetch
+    tool: http
+    url: "{{ api }}/api/v1/assessments"
+    loop:
+      source:
+        tool: http
+        url: "{{ api }}/api/v1/assessments"
+        params: {page: 1, pageSize: 2}
+        retry:
+          - when: _retry.page == 1
+            then: {next_call: {url: /status/409}, collect: {path: data}}
+      element: a
+      sink: {tool: file, auth: lake, path: raw/a, format: jsonl, args: {id: "{{ a.id }}"}}
+`), nil)
+	result := w.endsAs(run, interpreter.Failed)
+	require.Equal(t, "SourceFailed", result.Error.Type)
+	ids, _ := w.lakeIDs("raw/a")
+	require.Empty(t, ids)
+	warnings := strings.Join(result.Warnings, "\n")
+	require.Contains(t, warnings, "no iteration failed, so reprocess cannot add the staged rows: run the playbook again")
+	require.NotContains(t, warnings, "have run again")
+}
+
 // TestLakesOfALoop: the rows of a loop's iterations become one file at its end. A loop that fails publishes nothing, and a reprocess of what has failed
 // publishes all of it, each row once.
 func TestLakesOfALoop(t *testing.T) {

@@ -97,7 +97,7 @@ func (r Round) EndChoices(sinks *Sinks, result *interpreter.CallResult) (chosen 
 		switch sink := sinks.SinkOf(choice); {
 		case !r.stagesRows(sink):
 		case do == interpreter.StagingPublish && !whole && r.Book.PublishesWhole(r.Step, sink):
-			warnings = append(warnings, UnpublishedWarning(r.Book, r.Step, sink))
+			warnings = append(warnings, UnpublishedWarning(r.Book, r.Step, sink, 0))
 		default:
 			choice.Do = do
 			chosen = append(chosen, choice)
@@ -106,11 +106,15 @@ func (r Round) EndChoices(sinks *Sinks, result *interpreter.CallResult) (chosen 
 	return chosen, warnings
 }
 
-// UnpublishedWarning returns the warning about a sink whose rows are not published because not everything was read.
-func UnpublishedWarning(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink) string {
+// UnpublishedWarning returns the warning about a sink whose rows are not published because not everything was read. again is the number of
+// iterations of a loop that can run again.
+func UnpublishedWarning(book *playbook.Playbook, step *playbook.Step, sink *playbook.Sink, again int) string {
 	if book.StagesFile(step, sink) {
 		if book.PublishesWhole(step, sink) {
 			return fmt.Sprintf("sink %s: not everything was read, so its path keeps its previous rows", sink.Place)
+		}
+		if step.Loop != nil && again == 0 { // its source failed
+			return fmt.Sprintf("sink %s: the step failed, so nothing was added to its path; no iteration failed, so reprocess cannot add the staged rows: run the playbook again", sink.Place)
 		}
 		return fmt.Sprintf("sink %s: the step failed, so nothing was added to its path; its staged rows are added once the failed iterations have run again", sink.Place)
 	}
